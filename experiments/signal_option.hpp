@@ -11,6 +11,7 @@
 #include "gpusched/data/signal.hpp"
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
+#include "src/policies/carbon/start_rules.hpp"
 #include "src/program/commands.hpp"
 #include "src/world/signal_reader.hpp"
 
@@ -46,10 +47,7 @@ struct CarbonOption {
 
   /// What is known of its future.
   [[nodiscard]] Forecast known() const {
-    const auto kind = forecast == "noisy"         ? Forecast::Kind::noisy
-                      : forecast == "persistence" ? Forecast::Kind::persistence
-                                                  : Forecast::Kind::perfect;
-    return {.kind = kind, .sigma = sigma, .seed = seed};
+    return {.kind = *value_from_name(forecast_names, forecast), .sigma = sigma, .seed = seed};
   }
 
   /// The signal on the clock of jobs that begin at time 0. Prints its notes.

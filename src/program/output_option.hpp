@@ -3,13 +3,12 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "src/base/output_folder.hpp"
+#include "src/base/strict_json.hpp"
 #include "src/program/commands.hpp"
 #include "src/sim/earlier_results.hpp"
 #include "src/sim/report.hpp"
@@ -25,9 +24,9 @@ inline int open_folder(const std::string& path, std::optional<OutputFolder>& fol
   if (!opened) return complain("--out: " + opened.error().to_string());
   const std::string manifest = path + "/" + manifest_name;
   if (std::filesystem::is_regular_file(manifest)) {
-    std::ifstream file(manifest, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const auto earlier = files_of_run(text, manifest);
+    const auto text = read_text_file(manifest);
+    if (!text) return complain("--out: " + text.error().to_string());
+    const auto earlier = files_of_run(*text, manifest);
     if (!earlier) return complain("--out: " + earlier.error().to_string());
     for (const std::string& name : *earlier) opened->leave_out(name);
   }

@@ -2,10 +2,10 @@
 #include "src/world/kubernetes_nodes.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "src/base/name_text.hpp"
 #include "src/base/number_text.hpp"
+#include "src/world/cluster_builder.hpp"
 #include "src/world/mig_layout.hpp"
 #include "traces/core/cluster_units.hpp"
 #include "traces/core/json_records.hpp"
@@ -44,9 +44,7 @@ bool takes_no_pods(const JsonRecord& node) {
 
 class NodesReader {
  public:
-  NodesReader(std::string file, bool with_down) : file_(std::move(file)), with_down_(with_down) {
-    result_.cluster.gpu_types.clear();
-  }
+  NodesReader(std::string file, bool with_down) : file_(std::move(file)), with_down_(with_down) {}
 
   void take(const JsonRecord& node, std::uint64_t line) {
     const std::string kind = json_word(node, "kind");
@@ -62,7 +60,6 @@ class NodesReader {
     }
     const std::string name = name_text(json_word(node, "metadata/name"));
     if (name.empty()) return fail("metadata/name", "missing");
-    if (!names_.insert(name).second) return fail("metadata/name", "another node is named '" + name + "'");
     const JsonRecord* const allocatable = find_json(node, "status/allocatable");
     std::string wrong;
     auto has = kubernetes_resources(allocatable != nullptr ? allocatable : find_json(node, "status/capacity"), wrong);
@@ -72,19 +69,20 @@ class NodesReader {
 
   Result<SlurmCluster> finish() {
     if (error_) return Unexpected{*error_};
-    if (result_.cluster.nodes.empty()) {
+    if (builder_.cluster().nodes.empty()) {
       return Unexpected{Error{
           .message = out_ > 0 ? "lists no node in service; cluster import --with-down counts others" : "lists no node",
           .file = file_}};
     }
+    SlurmCluster result{.cluster = std::move(builder_.cluster()), .notes = {}};
     const auto note = [&](std::uint64_t nodes, const std::string& what) {
-      if (nodes > 0) result_.notes.push_back(counted(nodes, "node") + " " + what);
+      if (nodes > 0) result.notes.push_back(counted(nodes, "node") + " " + what);
     };
     note(of_control_, "of the control plane: left out");
     note(out_, with_down_ ? "cordoned or not ready now: counted as if in service"
                           : "cordoned or not ready now: left out (cluster import --with-down counts them)");
     note(uncut_, "with MIG instances of unknown cards: counted as GPUs");
-    return std::move(result_);
+    return result;
   }
 
  private:
@@ -128,31 +126,15 @@ class NodesReader {
     if (cut) {
       cut->cards.insert(cut->cards.begin(), static_cast<std::size_t>(has.gpus), {});
       if (type.empty()) type = mig_models[cut->model].name;
-      node.mig = mig({.model = cut->model, .cards = std::move(cut->cards)});
+      node.mig = builder_.mig({.model = cut->model, .cards = std::move(cut->cards)});
     }
-    node.gpu_type = gpu_type(type.empty() || cards == 0 ? std::string(any_gpu_type) : type);
-    result_.cluster.nodes.push_back(std::move(node));
+    if (cards == 0) type.clear();
+    if (!builder_.add(std::move(node), type)) fail("metadata/name", "another node is named '" + name + "'");
   }
 
-  std::uint32_t mig(MigNode node) {
-    std::vector<MigNode>& migs = result_.cluster.migs;
-    const auto place = std::find(migs.begin(), migs.end(), node);
-    const auto number = static_cast<std::uint32_t>(place - migs.begin());
-    if (place == migs.end()) migs.push_back(std::move(node));
-    return number;
-  }
-  std::uint32_t gpu_type(const std::string& name) {
-    std::vector<std::string>& types = result_.cluster.gpu_types;
-    const auto place = std::find(types.begin(), types.end(), name);
-    const auto number = static_cast<std::uint32_t>(place - types.begin());
-    if (place == types.end()) types.push_back(name);
-    return number;
-  }
-
-  SlurmCluster result_;
+  ClusterBuilder builder_;
   std::string file_;
   bool with_down_;
-  std::set<std::string> names_;
   std::optional<Error> error_;
   std::uint64_t line_ = 0, of_control_ = 0, out_ = 0, uncut_ = 0;
 };

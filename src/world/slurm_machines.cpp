@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "src/base/field_parser.hpp"
 #include "src/base/letter_case.hpp"
 #include "src/base/name_text.hpp"
+#include "src/world/cluster_builder.hpp"
 #include "src/world/mig_layout.hpp"
 #include "traces/core/cluster_units.hpp"
 #include "traces/core/slurm_gpus.hpp"
@@ -108,7 +108,7 @@ class SlurmClusterBuilder::Parts {
       if (!with_down_) return std::nullopt;
     }
     std::vector<std::uint32_t> owners;
-    for (const std::string& partition : machine.partitions) owners.push_back(vc(partition));
+    for (const std::string& partition : machine.partitions) owners.push_back(builder_.vc(partition));
     std::sort(owners.begin(), owners.end());
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     return add_nodes(machine, *gpus, owners);
@@ -120,7 +120,7 @@ class SlurmClusterBuilder::Parts {
                           : "down, drained or failing now: left out (cluster import --with-down counts them)");
     note(uncut_, "with MIG instances of unknown cards: counted as whole cards");
     note(split_, "with GPUs of several types: a node for each type, with its part of the cores and memory");
-    Cluster& cluster = result_.cluster;
+    Cluster& cluster = builder_.cluster();
     // Where every node serves every partition there is one cluster-wide pool of nodes, with queues that share it.
     for (Node& node : cluster.nodes) {
       if (node.vc_group != no_index && cluster.vc_groups[node.vc_group].size() == cluster.vcs.size()) {
@@ -128,12 +128,12 @@ class SlurmClusterBuilder::Parts {
       }
     }
     if (cluster.gpu_types.empty()) cluster.gpu_types.emplace_back(any_gpu_type);
-    return std::move(result_);
+    return {.cluster = std::move(cluster), .notes = std::move(notes_)};
   }
 
  private:
   void note(std::uint64_t nodes, const char* what) {
-    if (nodes > 0) result_.notes.push_back(std::to_string(nodes) + (nodes == 1 ? " node " : " nodes ") + what);
+    if (nodes > 0) notes_.push_back(std::to_string(nodes) + (nodes == 1 ? " node " : " nodes ") + what);
   }
 
   // A model's cards on a machine: whole ones first, then those that are cut, as GPUs of one node.
@@ -165,18 +165,16 @@ class SlurmClusterBuilder::Parts {
       if (of < 0) return unlimited;
       return all == 0 ? of * scale : of * scale / all * cards + of * scale % all * cards / all;
     };
-    bool is_new = true;
+    bool is_new = !machine.name.empty() || nameless_++ == 0;  // no name is one, too
     const auto add_one = [&](const std::string& model, const Cards& cards, const std::string& name) {
-      is_new = is_new && names_.insert(name).second;
       Node node{.gpus = static_cast<std::uint32_t>(cards.count), .name = name};
       const std::string type = model.empty() && cards.cut ? std::string(mig_models[cards.cut->model].name) : model;
-      node.gpu_type = gpu_type(type.empty() || cards.count == 0 ? std::string(any_gpu_type) : type);
       node.cpu_milli = part(machine.cores, cards.count, milli_per_core);
       node.memory_mib = part(machine.memory_mib, cards.count, 1);
       if (owners.size() == 1) node.vc = owners.front();
-      if (owners.size() > 1) node.vc_group = group(owners);
-      if (cards.cut) node.mig = mig({.model = cards.cut->model, .cards = cards.cut->cards});
-      result_.cluster.nodes.push_back(std::move(node));
+      if (owners.size() > 1) node.vc_group = builder_.vc_group(owners);
+      if (cards.cut) node.mig = builder_.mig({.model = cards.cut->model, .cards = cards.cut->cards});
+      is_new = builder_.add(std::move(node), cards.count == 0 ? std::string() : type) && is_new;
     };
     if (gpus.empty()) add_one({}, {}, machine.name);
     for (const auto& [model, cards] : by_model) {
@@ -187,35 +185,9 @@ class SlurmClusterBuilder::Parts {
                  .field = "NodeName"};
   }
 
-  std::uint32_t mig(MigNode node) {
-    std::vector<MigNode>& migs = result_.cluster.migs;
-    const auto place = std::find(migs.begin(), migs.end(), node);
-    const auto number = static_cast<std::uint32_t>(place - migs.begin());
-    if (place == migs.end()) migs.push_back(std::move(node));
-    return number;
-  }
-  std::uint32_t vc(const std::string& name) {
-    const auto [place, added] = vcs_.try_emplace(name, static_cast<std::uint32_t>(vcs_.size()));
-    if (added) result_.cluster.vcs.push_back({.name = name});
-    return place->second;
-  }
-  std::uint32_t group(const std::vector<std::uint32_t>& owners) {
-    const auto [place, added] = groups_.try_emplace(owners, static_cast<std::uint32_t>(groups_.size()));
-    if (added) result_.cluster.vc_groups.push_back(owners);
-    return place->second;
-  }
-  std::uint32_t gpu_type(const std::string& name) {
-    if (types_.empty()) result_.cluster.gpu_types.clear();
-    const auto [place, added] = types_.try_emplace(name, static_cast<std::uint32_t>(types_.size()));
-    if (added) result_.cluster.gpu_types.push_back(name);
-    return place->second;
-  }
-
-  SlurmCluster result_;
-  std::map<std::string, std::uint32_t> vcs_, types_;
-  std::set<std::string> names_;
-  std::map<std::vector<std::uint32_t>, std::uint32_t> groups_;
-  std::uint64_t without_partition_ = 0, out_ = 0, split_ = 0, uncut_ = 0;
+  ClusterBuilder builder_;
+  std::vector<std::string> notes_;
+  std::uint64_t nameless_ = 0, without_partition_ = 0, out_ = 0, split_ = 0, uncut_ = 0;
   bool with_down_;
 };
 

@@ -160,11 +160,8 @@ namespace {
 Time from_hours(double h) { return from_seconds(3600 * h); }
 
 CarbonStartOptions carbon_options(const PolicyParameters& parameters, const PolicyContext& context) {
-  constexpr std::array<NamedValue<Forecast::Kind>, 3> forecasts{{{"persistence", Forecast::Kind::persistence},
-                                                                 {"perfect", Forecast::Kind::perfect},
-                                                                 {"noisy", Forecast::Kind::noisy}}};
   return {.rule = *value_from_name(start_rule_names, parameters.word("rule")),
-          .forecast = {.kind = *value_from_name(forecasts, parameters.word("forecast")),
+          .forecast = {.kind = *value_from_name(forecast_names, parameters.word("forecast")),
                        .sigma = parameters.number("forecast_sigma"),
                        .seed = drawing_seed(parameters.number("seed"), context)},
           .deadline = *value_from_name(slack_rule_names, parameters.word("deadline")),
@@ -235,7 +232,7 @@ std::vector<ParameterInfo> carbon_parameters() {
       {.name = "forecast",
        .fallback = std::string("persistence"),
        .meaning = "what is known of its future: that of a day before, the truth, or the truth with an error",
-       .words = {"persistence", "perfect", "noisy"}},
+       .words = names_in(forecast_names)},
       {.name = "forecast_sigma",
        .fallback = 0.05,
        .meaning = "noisy: standard deviation of the error as a part of the figure's mean",

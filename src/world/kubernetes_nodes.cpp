@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/base/field_parser.hpp"
 #include "src/base/name_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/world/cluster_builder.hpp"

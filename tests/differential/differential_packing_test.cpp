@@ -11,6 +11,7 @@
 #include "tests/differential/check_many.hpp"
 #include "tests/differential/differential_support.hpp"
 #include "tests/differential/reference_packing.hpp"
+#include "tests/differential/reference_power.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -54,6 +55,66 @@ TEST(DifferentialPacking, DotProd) { compare_packing("dotprod", dot_prod_score);
 TEST(DifferentialPacking, GpuPacking) { compare_packing("gpu-packing", gpu_packing_score); }
 
 TEST(DifferentialPacking, GpuClustering) { compare_packing("gpu-clustering", gpu_clustering_score); }
+
+// ---- PWR ----
+
+WorldPower random_power(const Cluster& cluster) {
+  WorldPower power;
+  const std::int64_t more = *rc::gen::inRange<std::int64_t>(0, 200);
+  for (const Node& node : cluster.nodes) {
+    const auto type = static_cast<std::int64_t>(node.gpu_type);
+    power.push_back({.idle_card = 10 + 20 * type,
+                     .full_card = 70 + more * type,
+                     .idle_cpu = *rc::gen::element<std::int64_t>(15, 40),
+                     .full_cpu = *rc::gen::element<std::int64_t>(20, 120),
+                     .cpus = *rc::gen::inRange<std::int64_t>(0, 4),
+                     .milli_a_cpu = *rc::gen::element<std::int64_t>(1000, 2000),
+                     .cpu_milli = node.cpu_milli == unlimited ? 0 : node.cpu_milli});
+  }
+  return power;
+}
+
+template <class Score>
+void compare_by_power(const std::string& policy, bool has_gangs, Score score) {
+  check_many(3000, [&] {
+    const Cluster cluster = packing_cluster();
+    auto rows = random_rows(cluster);
+    if (!has_gangs) std::erase_if(rows, [](const Row& row) { return row.shape.tasks > 1; });
+    RC_PRE(!rows.empty());
+    EngineOptions options;
+    options.seed = *rc::gen::inRange<std::uint64_t>(0, 1000);
+    const WorldPower power = random_power(cluster);
+    const PowerModel model = power_model(power, cluster);
+    const JobTable jobs = table_of(rows);
+    log_case(policy, rows, cluster);
+    auto made =
+        PolicyRegistry::standard().make(parse_policy_list(policy)->front(),
+                                        {.jobs = &jobs, .cluster = &cluster, .seed = options.seed, .power = &model});
+    RC_ASSERT(made.has_value());
+    const auto order = node_order("fgd", cluster.nodes.size(), options.seed);
+    const PackRule rule = [&](const World& world, const WorldNode& node, const WorldJob& job) {
+      return score(world, node, job, power);
+    };
+    RC_ASSERT(history_of(jobs, cluster, *made, options, default_horizon_s) ==
+              history_of(World(rows, cluster), packing_rule(order, rule), default_horizon_s));
+  });
+}
+
+TEST(DifferentialPacking, Pwr) { compare_by_power("pwr", true, pwr_score); }
+
+TEST(DifferentialPacking, PwrBesideFgd) { compare_by_power("pwr+fgd{alpha=0.25}", false, pwr_fgd_score); }
+
+// Nothing of PWR in the sum is FGD; nothing of FGD is PWR, but for the card of a share.
+TEST(DifferentialPacking, PwrBesideFgdHasBothAsItsEnds) {
+  const auto fgd = [](const World& world, const WorldNode& node, const WorldJob& job, const WorldPower&) {
+    return fgd_score(world, node, job);
+  };
+  compare_by_power("pwr+fgd{alpha=0}", true, fgd);
+  const auto pwr = [](const World& world, const WorldNode& node, const WorldJob& job, const WorldPower& power) {
+    return PackScore{pwr_score(world, node, job, power).value, fgd_score(world, node, job).card};
+  };
+  compare_by_power("pwr+fgd{alpha=1}", true, pwr);
+}
 
 // Which node is a matter of chance. That it is one that could be drawn, and everything else, is not.
 TEST(DifferentialPacking, RandomNode) {

@@ -34,7 +34,8 @@ class ManyShapes : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Policies, ManyShapes,
                          testing::Values("fifo-skip", "sjf{skip=true}", "srtf", "srsf", "las", "tiresias", "gandiva",
-                                         "k8s", "fgd", "max-min", "drf", "lsf", "slurm", "volcano{by=user}"),
+                                         "k8s", "fgd", "pwr", "pwr+fgd", "max-min", "drf", "lsf", "slurm",
+                                         "volcano{by=user}"),
                          [](const auto& instance) { return readable(instance.param); });
 
 TEST_P(ManyShapes, OfWhatNobodyBoundsAreOneDemand) {
@@ -48,8 +49,8 @@ TEST_P(ManyShapes, OfWhatNobodyBoundsAreOneDemand) {
 class ManyDemands : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Policies, ManyDemands,
-                         testing::Values("fifo-skip", "sjf{skip=true}", "srtf", "srsf", "las", "tiresias", "fgd",
-                                         "max-min"),
+                         testing::Values("fifo-skip", "sjf{skip=true}", "srtf", "srsf", "las", "tiresias", "fgd", "pwr",
+                                         "pwr+fgd", "max-min"),
                          [](const auto& instance) { return readable(instance.param); });
 
 TEST_P(ManyDemands, ThatAlwaysFindTheirMemoryRunAsOne) {

@@ -35,9 +35,17 @@ inline PowerModel changing_signals(Time shift = {}) {
   return model;
 }
 
-/// The same without a shift, made once.
+/// The same without a shift, and what 16 types of GPUs and up to 16,384 nodes draw; made once.
 inline const PowerModel& signals_of_tests() {
-  static const PowerModel model = changing_signals();
+  static const PowerModel model = [] {
+    PowerModel made = changing_signals();
+    for (int type = 0; type < 16; ++type) {
+      made.gpus.push_back({.load = {.idle_w = 20.0 + type, .full_w = 200.0 + 30 * type}, .limits = {}});
+    }
+    made.kinds = {{.base_w = 50, .cpu = {.idle_w = 20, .full_w = 120}, .cpus = 2}};
+    made.kind_of.assign(std::size_t{1} << 14, 0);
+    return made;
+  }();
   return model;
 }
 

@@ -54,13 +54,14 @@ void NodePacker::prepare(const View& view) {
   const ClusterState& cluster = view.cluster();
   const std::uint32_t nodes = cluster.node_count();
   std::uint32_t most_gpus = 0;
-  using Model = std::tuple<std::uint32_t, std::int64_t, std::int64_t, bool>;
+  using Model = std::tuple<std::uint32_t, std::int64_t, std::int64_t, bool, std::uint32_t>;
   std::map<Model, std::uint32_t> models;
   for (std::uint32_t i = 0; i < nodes; ++i) {
     order_.push_back(NodeId{i});
     const detail::NodeState& node = cluster.node(NodeId{i});
     most_gpus = std::max(most_gpus, node.gpus);
-    const Model model(node.node_class, node.cpu_capacity, node.memory_capacity, node.has_devices);
+    const std::uint32_t power_kind = power_ ? power_->rises.kind_of(NodeId{i}) : 0;
+    const Model model(node.node_class, node.cpu_capacity, node.memory_capacity, node.has_devices, power_kind);
     model_.push_back(models.try_emplace(model, static_cast<std::uint32_t>(models.size())).first->second);
   }
   models_ = static_cast<std::uint32_t>(models.size());
@@ -78,13 +79,43 @@ NodePacker::Choice NodePacker::choose(const View& view, JobId job, const std::ve
   const Shape& shape = view.shape(job);
   if (rule_ == PackingRule::random) return choose_random(view, shape, view.queue_of(job), taken);
   Ranking& ranking = ranking_of(view, job);
+  ranking.job = job;
   hide(view, ranking, taken);
   if (ranking.best[1] == fits_not) return {};
-  std::size_t at = 1;
-  while (at < capacity_) at = 2 * at + (ranking.best[2 * at] == ranking.best[at] ? 0 : 1);
-  const NodeId node = order_[at - capacity_];
+  const bool mixes = rule_ == PackingRule::pwr_fgd;
+  const NodeId node = order_[mixes ? place_of_best_mix(ranking) : place_of_best(ranking)];
   ++scored_;
-  return {node, compute(view.cluster(), shape, node).device};
+  return {node, compute(view, ranking, node).device};
+}
+
+std::uint32_t NodePacker::place_of_best(const Ranking& ranking) const {
+  std::uint32_t at = 1;
+  while (at < capacity_) at = 2 * at + (ranking.best[2 * at] == ranking.best[at] ? 0 : 1);
+  return at - capacity_;
+}
+
+// As the plugin does it: PWR's scores, rises in whole watts with the other sign, are stretched to 0..100 over the nodes
+// that pass, in whole numbers rounded down, or are all 100 if they are equal.
+std::uint32_t NodePacker::place_of_best_mix(const Ranking& ranking) const {
+  const auto nodes = static_cast<std::uint32_t>(order_.size());
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
+  for (std::uint32_t place = 0; place < nodes; ++place) {
+    if (ranking.best[capacity_ + place] == fits_not) continue;
+    least = std::min<std::int64_t>(least, ranking.watts[place]);
+    most = std::max<std::int64_t>(most, ranking.watts[place]);
+  }
+  std::uint32_t best = no_index;
+  double best_sum = 0;
+  for (std::uint32_t place = 0; place < nodes; ++place) {
+    const std::int32_t fgd = ranking.best[capacity_ + place];
+    if (fgd == fits_not) continue;
+    const std::int64_t pwr = most == least ? 100 : (most - ranking.watts[place]) * 100 / (most - least);
+    const double sum = power_->alpha * static_cast<double>(pwr) + (1 - power_->alpha) * fgd;
+    if (best != no_index && sum <= best_sum) continue;
+    best = place;
+    best_sum = sum;
+  }
+  return best;
 }
 
 // Where no node bounds memory, and so for every rule's score, it does not tell kinds apart.
@@ -92,49 +123,52 @@ NodePacker::Ranking& NodePacker::ranking_of(const View& view, JobId job) {
   Shape task = view.shape(job);
   task.tasks = 1;
   task.memory_mib_per_task = view.shape_of_demand(view.demand(job)).memory_mib_per_task;
-  const std::uint32_t queue = view.queue_of(job);
-  if (const auto known = numbers_.find({queue, task}); known != numbers_.end()) return rankings_[known->second];
+  const std::uint32_t queue = view.queue_of(job), family = power_ ? view.family(job) : 0;
+  if (const auto known = numbers_.find({queue, task, family}); known != numbers_.end()) return rankings_[known->second];
   constexpr std::size_t most_kept = std::size_t{1} << 26;  // scores, 256 MiB
   if (rankings_.size() * 2 * capacity_ > most_kept) {
     rankings_.clear();
     numbers_.clear();
     hidden_.clear();
   }
-  numbers_.emplace(Kind{queue, task}, static_cast<std::uint32_t>(rankings_.size()));
-  rankings_.push_back({.queue = queue, .task = task, .best = {}});
+  numbers_.emplace(Kind{queue, task, family}, static_cast<std::uint32_t>(rankings_.size()));
+  rankings_.push_back({.queue = queue, .task = task, .best = {}, .watts = {}});
   return rankings_.back();
 }
 
 // The score of the node as it is, or fits_not.
-std::int32_t NodePacker::value(const View& view, const Ranking& ranking, NodeId node) {
+NodePacker::Score NodePacker::score(const View& view, const Ranking& ranking, NodeId node) {
   const ClusterState& cluster = view.cluster();
   if (cluster.tasks_that_fit(node, ranking.task) == 0 || !cluster.node_allowed(node, ranking.task, ranking.queue)) {
-    return fits_not;
+    return {.value = fits_not};
   }
   ++scored_;
-  return compute(cluster, ranking.task, node).value;
+  return compute(view, ranking, node);
 }
 
 void NodePacker::fill(const View& view, Ranking& ranking) {
-  std::vector<std::optional<std::int32_t>> of_model(models_);  // while a node is idle
+  std::vector<std::optional<Score>> of_model(models_);  // while a node is idle
   ranking.best.assign(2 * std::size_t{capacity_}, fits_not);
+  if (rule_ == PackingRule::pwr_fgd) ranking.watts.assign(order_.size(), 0);
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
     const detail::NodeState& node = view.cluster().node(order_[place]);
     const bool unused =
         node.idle == node.gpus && node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity;
-    std::optional<std::int32_t>& known = of_model[model_[index(order_[place])]];
-    const std::int32_t here = unused && known ? *known : value(view, ranking, order_[place]);
+    std::optional<Score>& known = of_model[model_[index(order_[place])]];
+    const Score here = unused && known ? *known : score(view, ranking, order_[place]);
     if (unused) known = here;
-    ranking.best[capacity_ + place] = here;
+    ranking.best[capacity_ + place] = here.value;
+    if (!ranking.watts.empty()) ranking.watts[place] = here.watts;
   }
   for (std::size_t at = capacity_; at-- > 1;) {
     ranking.best[at] = std::max(ranking.best[2 * at], ranking.best[2 * at + 1]);
   }
 }
 
-void NodePacker::set(Ranking& ranking, std::uint32_t place, std::int32_t value) const {
+void NodePacker::set(Ranking& ranking, std::uint32_t place, const Score& score) const {
   std::size_t at = capacity_ + place;
-  ranking.best[at] = value;
+  ranking.best[at] = score.value;
+  if (!ranking.watts.empty()) ranking.watts[place] = score.watts;
   for (at /= 2; at > 0; at /= 2) {
     const std::int32_t best = std::max(ranking.best[2 * at], ranking.best[2 * at + 1]);
     if (best == ranking.best[at]) return;
@@ -152,7 +186,7 @@ void NodePacker::catch_up(const View& view, Ranking& ranking) {
     for (std::size_t i = ranking.seen - forgotten_; i < changes_.size(); ++i) {
       const std::uint32_t node = index(changes_[i]);
       if (std::exchange(caught_[node], catches_) == catches_) continue;
-      set(ranking, place_[node], value(view, ranking, changes_[i]));
+      set(ranking, place_[node], score(view, ranking, changes_[i]));
     }
   }
   ranking.seen = now;
@@ -162,13 +196,13 @@ void NodePacker::catch_up(const View& view, Ranking& ranking) {
 void NodePacker::hide(const View& view, Ranking& ranking, const std::vector<NodeTasks>& taken) {
   if (taken.empty()) {
     for (const NodeId node : hidden_)
-      set(rankings_[hidden_in_], place_[index(node)], value(view, rankings_[hidden_in_], node));
+      set(rankings_[hidden_in_], place_[index(node)], score(view, rankings_[hidden_in_], node));
     hidden_.clear();
     hidden_in_ = static_cast<std::size_t>(&ranking - rankings_.data());
     catch_up(view, ranking);
   }
   for (std::size_t i = hidden_.size(); i < taken.size(); ++i) {
-    set(ranking, place_[index(taken[i].node)], fits_not);
+    set(ranking, place_[index(taken[i].node)], {.value = fits_not});
     hidden_.push_back(taken[i].node);
   }
 }
@@ -192,16 +226,38 @@ NodePacker::Choice NodePacker::choose_random(const View& view, const Shape& shap
   return chosen;
 }
 
-NodePacker::Score NodePacker::compute(const ClusterState& cluster, const Shape& shape, NodeId node) {
+NodePacker::Score NodePacker::compute(const View& view, const Ranking& ranking, NodeId node) {
+  const ClusterState& cluster = view.cluster();
+  const Shape& shape = ranking.task;
   switch (rule_) {
     case PackingRule::fgd: return compute_fgd(cluster, shape, node);
     case PackingRule::best_fit: return {.value = best_fit(cluster, shape, node)};
     case PackingRule::dot_prod: return {.value = dot_prod(cluster, shape, node)};
     case PackingRule::gpu_packing: return {.value = gpu_packing(cluster, shape, node)};
     case PackingRule::gpu_clustering: return {.value = gpu_clustering(cluster, shape, node)};
+    case PackingRule::pwr: return compute_pwr(view, ranking, node);
+    case PackingRule::pwr_fgd: {
+      Score score = compute_fgd(cluster, shape, node);  // tells the card
+      score.watts = -compute_pwr(view, ranking, node).value;
+      return score;
+    }
     case PackingRule::random: break;
   }
   return {};
+}
+
+// Of the cards that take a share, the first of the least rise.
+NodePacker::Score NodePacker::compute_pwr(const View& view, const Ranking& ranking, NodeId node) {
+  const ClusterState& cluster = view.cluster();
+  const auto rise = [&](std::uint32_t device) { return power_->rises.watts(view, ranking.job, node, device); };
+  if (!ranking.task.is_share() || !cluster.node_has_devices(node)) return {.value = -rise(no_index)};
+  Score best;
+  for (std::uint32_t device = 0; device < cluster.node_gpus(node); ++device) {
+    if (!cluster.device_takes(node, device, ranking.task)) continue;
+    const std::int32_t value = -rise(device);
+    if (best.device == no_index || value > best.value) best = {.value = value, .device = device};
+  }
+  return best;
 }
 
 NodePacker::Score NodePacker::compute_fgd(const ClusterState& cluster, const Shape& shape, NodeId node) {
@@ -292,8 +348,8 @@ void NodePacker::changed(NodeId node, const Shape& shape, int tasks) {
 }
 
 std::string_view Packing::name() const {
-  static constexpr std::array<std::string_view, 6> names = {"fgd",         "bestfit",        "dotprod",
-                                                            "gpu-packing", "gpu-clustering", "random-node"};
+  static constexpr std::array<std::string_view, 8> names = {
+      "fgd", "bestfit", "dotprod", "gpu-packing", "gpu-clustering", "random-node", "pwr", "pwr+fgd"};
   return names[static_cast<std::size_t>(rule_)];
 }
 
@@ -307,6 +363,7 @@ void Packing::decide(const View& view, Decision& decision) {
     if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);
     if (!leaves_cluster(event.kind)) continue;
     for (const NodeTasks& part : nodes_of_[index(event.job)]) {
+      packer_.left(part.node, event.job);
       packer_.changed(part.node, then.shape(event.job), -static_cast<int>(part.tasks));
     }
     nodes_of_[index(event.job)].clear();
@@ -333,6 +390,7 @@ void Packing::start_waiting(const View& view, Decision& decision) {
 // placement rule.
 bool Packing::start_gang(const View& view, Decision& decision, JobId job) {
   if (decision.start(job) != Verdict::ok) return false;
+  packer_.began(view, job);
   view.for_each_grant(job, [&](const Grant& grant) {
     packer_.changed(grant.node, view.shape(job), static_cast<int>(grant.tasks));
     nodes_of_[index(job)].push_back({.node = grant.node, .tasks = grant.tasks});
@@ -353,6 +411,7 @@ bool Packing::try_start(const View& view, Decision& decision, JobId job) {
     left -= fit;
   }
   if (decision.start_on(job, nodes) != Verdict::ok) return false;
+  packer_.began(view, job);
   for (const NodeTasks& part : nodes) packer_.changed(part.node, shape, static_cast<int>(part.tasks));
   nodes_of_[index(job)] = std::move(nodes);
   return true;
@@ -360,19 +419,40 @@ bool Packing::try_start(const View& view, Decision& decision, JobId job) {
 
 namespace {
 
+bool looks_at_power(PackingRule rule) { return rule == PackingRule::pwr || rule == PackingRule::pwr_fgd; }
+
+std::vector<ParameterInfo> packing_parameters(PackingRule rule) {
+  if (rule == PackingRule::random) return {seed_parameter("of the nodes drawn")};
+  if (rule == PackingRule::pwr_fgd) return {{"alpha", 0.1, "part of PWR's score, beside fgd's", 0, 1}};
+  return {};
+}
+
+Result<AnyPolicy> make_packing(PackingRule rule, const PolicyParameters& parameters, const PolicyContext& context) {
+  std::vector<TypicalPod> pods;
+  if (rule == PackingRule::fgd || rule == PackingRule::pwr_fgd) pods = typical_pods(*context.jobs);
+  const double seed = rule == PackingRule::random ? parameters.number("seed") : 0;
+  std::optional<NodePacker::Power> power;
+  if (looks_at_power(rule)) {
+    if (context.power == nullptr || context.power->is_empty()) {
+      return unexpected("policy " + std::string(Packing(rule, 0, {}).name()) +
+                        " looks at what nodes draw; expected --power FILE");
+    }
+    const auto families = static_cast<std::uint32_t>(context.jobs->families().size());
+    power = NodePacker::Power{.rises = PowerRises(*context.power, families),
+                              .alpha = rule == PackingRule::pwr ? 1 : parameters.number("alpha")};
+  }
+  return AnyPolicy(Packing(rule, drawing_seed(seed, context), std::move(pods), std::move(power)));
+}
+
 PolicyInfo packing_info(PackingRule rule, std::string summary, std::string source) {
+  const bool sees_all = rule == PackingRule::random || rule == PackingRule::pwr_fgd;
   return {.name = std::string(Packing(rule, 0, {}).name()),
           .summary = std::move(summary),
           .source = std::move(source),
-          .complexity = rule == PackingRule::random ? "O(nodes) a job" : "O(log nodes) a job and kind of pod",
-          .parameters = rule == PackingRule::random ? std::vector{seed_parameter("of the nodes drawn")}
-                                                    : std::vector<ParameterInfo>{},
-          .make = [rule](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-            std::vector<TypicalPod> pods;
-            if (rule == PackingRule::fgd) pods = typical_pods(*context.jobs);
-            const double seed = rule == PackingRule::random ? parameters.number("seed") : 0;
-            return AnyPolicy(Packing(rule, drawing_seed(seed, context), std::move(pods)));
-          },
+          .complexity = sees_all ? "O(nodes) a job" : "O(log nodes) a job and kind of pod",
+          .parameters = packing_parameters(rule),
+          .make = [rule](const PolicyParameters& parameters,
+                         const PolicyContext& context) { return make_packing(rule, parameters, context); },
           .work_conserving = true,
           .chooses_nodes = true,
           .asymmetries = {{Symmetry::node_order, "of equal nodes the seed draws one, or an order for all of the run"}}};
@@ -403,6 +483,16 @@ PolicyInfo gpu_clustering_info() {
 PolicyInfo random_node_info() {
   return packing_info(PackingRule::random, "places each pod on a random node that fits",
                       "Random baseline of FGD (ATC'23)");
+}
+
+PolicyInfo pwr_info() {
+  return packing_info(PackingRule::pwr, "places each pod where the draw of a node rises least",
+                      "PWR (CCGrid'25) and its plugin PWRScore: whole watts by --power; nodes count as awake");
+}
+PolicyInfo pwr_fgd_info() {
+  return packing_info(PackingRule::pwr_fgd,
+                      "alpha x pwr's score over the nodes that fit, from 0 to 100, + (1 - alpha) x fgd's",
+                      "PWR + FGD (CCGrid'25); the card by fgd");
 }
 
 }  // namespace gpusched

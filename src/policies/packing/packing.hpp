@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Packing of pods with shares of GPUs, as in the FGD paper and its simulator (Weng et al., "Beware of Fragmentation",
-/// USENIX ATC'23; alibaba/clusterdata, kubernetes-scheduler-simulator): `fgd` and the baselines it was compared with.
+/// USENIX ATC'23; alibaba/clusterdata, kubernetes-scheduler-simulator): `fgd` and the baselines it was compared with;
+/// and PWR, which CCGrid 2025 put beside it.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,7 @@
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
 #include "src/policies/packing/fragmentation.hpp"
+#include "src/policies/packing/power_rises.hpp"
 #include "src/policies/queues/job_heaps.hpp"
 #include "src/policies/seam/registry.hpp"
 
@@ -27,6 +31,8 @@ enum class PackingRule : std::uint8_t {
   gpu_packing,     ///< cards in use first, then nodes in use, then the idle node with the fewest cards
   gpu_clustering,  ///< nodes that hold pods of the same class (shared, one GPU, two GPUs, ...)
   random,          ///< a passing node drawn uniformly
+  pwr,             ///< least rise of the node's draw (PowerRises)
+  pwr_fgd,         ///< a x P + (1 - a) x fgd's; P: pwr's score over the nodes that pass, from 0 to 100, rounded down
 };
 
 /// Chooses the node, and the card of a share, for each pod.
@@ -37,18 +43,33 @@ class NodePacker {
     std::uint32_t device = no_index;
   };
 
+  /// What the rules that look at power need; `alpha`: the part of PWR under PackingRule::pwr_fgd.
+  struct Power {
+    PowerRises rises;
+    double alpha = 1;
+  };
+
   /// `seed` orders the nodes: once for a run they are put in a random order, and the first of the best wins. `pods`:
-  /// what PackingRule::fgd expects to see; the other rules ignore it.
-  NodePacker(PackingRule rule, std::uint64_t seed, std::vector<TypicalPod> pods)
-      : rule_(rule), rng_(Rng(seed).split("packing")), pods_(std::move(pods)) {}
+  /// what PackingRule::fgd expects to see; the other rules ignore it. Precondition: `power` for the rules that name it.
+  NodePacker(PackingRule rule, std::uint64_t seed, std::vector<TypicalPod> pods, std::optional<Power> power = {})
+      : rule_(rule), rng_(Rng(seed).split("packing")), pods_(std::move(pods)), power_(std::move(power)) {}
 
   /// The best node for one task of the job among those not in `taken`, which is empty for its first task and grows by a
   /// node a call. O(log nodes), and as much for each node that changed since the last pod of this kind; O(nodes) for
-  /// the first of a kind, and always under PackingRule::random.
+  /// the first of a kind, and always under PackingRule::random and pwr_fgd.
   Choice choose(const View& view, JobId job, const std::vector<NodeTasks>& taken);
 
   /// Tasks of `shape` came to (+1) or left (-1) a node: its scores are stale.
   void changed(NodeId node, const Shape& shape, int tasks);
+  /// The job began where its grants are; it left the node. For the rules that look at power, before changed().
+  /// \{
+  void began(const View& view, JobId job) {
+    if (power_) power_->rises.began(view, job);
+  }
+  void left(NodeId node, JobId job) {
+    if (power_) power_->rises.left(node, job);
+  }
+  /// \}
   /// The node went out of service or came back.
   void changed(NodeId node);
 
@@ -59,15 +80,18 @@ class NodePacker {
   struct Score {
     std::int32_t value = 0;
     std::uint32_t device = no_index;
+    std::int32_t watts = 0;  // pwr_fgd only: that the task adds
   };
   // The scores of all nodes for tasks that ask for the same: a tree of maxima whose leaves are the nodes in `order_`.
   struct Ranking {
     std::uint32_t queue = 0;
     Shape task{};
-    std::vector<std::int32_t> best;  // node k has children 2k and 2k + 1
-    std::uint64_t seen = 0;          // changes that it knows of
+    JobId job = no_job;               // that was placed last
+    std::vector<std::int32_t> best;   // node k has children 2k and 2k + 1
+    std::vector<std::int32_t> watts;  // pwr_fgd only: by place, where the score is not fits_not
+    std::uint64_t seen = 0;           // changes that it knows of
   };
-  using Kind = std::pair<std::uint32_t, Shape>;  // scheduling queue, one task
+  using Kind = std::tuple<std::uint32_t, Shape, std::uint32_t>;  // scheduling queue, one task, family where that counts
 
   void prepare(const View& view);
   Choice choose_random(const View& view, const Shape& shape, std::uint32_t queue, const std::vector<NodeTasks>& taken);
@@ -75,16 +99,20 @@ class NodePacker {
   void fill(const View& view, Ranking& ranking);
   void catch_up(const View& view, Ranking& ranking);
   void hide(const View& view, Ranking& ranking, const std::vector<NodeTasks>& taken);
-  void set(Ranking& ranking, std::uint32_t place, std::int32_t value) const;
-  [[nodiscard]] std::int32_t value(const View& view, const Ranking& ranking, NodeId node);
-  [[nodiscard]] Score compute(const ClusterState& cluster, const Shape& shape, NodeId node);
+  void set(Ranking& ranking, std::uint32_t place, const Score& score) const;
+  [[nodiscard]] std::uint32_t place_of_best(const Ranking& ranking) const;
+  [[nodiscard]] std::uint32_t place_of_best_mix(const Ranking& ranking) const;
+  [[nodiscard]] Score score(const View& view, const Ranking& ranking, NodeId node);
+  [[nodiscard]] Score compute(const View& view, const Ranking& ranking, NodeId node);
   [[nodiscard]] Score compute_fgd(const ClusterState& cluster, const Shape& shape, NodeId node);
+  [[nodiscard]] Score compute_pwr(const View& view, const Ranking& ranking, NodeId node);
   [[nodiscard]] std::int32_t gpu_packing(const ClusterState& cluster, const Shape& shape, NodeId node) const;
   [[nodiscard]] std::int32_t gpu_clustering(const ClusterState& cluster, const Shape& shape, NodeId node) const;
 
   PackingRule rule_;
   Rng rng_;
   std::vector<TypicalPod> pods_;
+  std::optional<Power> power_;
   std::vector<NodeId> order_;         // of the nodes, random
   std::vector<std::uint32_t> place_;  // of each node in it
   std::vector<std::uint32_t> model_;  // by node: nodes of one model are alike while they are idle
@@ -112,8 +140,9 @@ class NodePacker {
 /// at an event at which capacity is freed, else one for a new job.
 class Packing {
  public:
-  Packing(PackingRule rule, std::uint64_t seed, std::vector<TypicalPod> pods)
-      : rule_(rule), packer_(rule, seed, std::move(pods)) {}
+  Packing(PackingRule rule, std::uint64_t seed, std::vector<TypicalPod> pods,
+          std::optional<NodePacker::Power> power = {})
+      : rule_(rule), packer_(rule, seed, std::move(pods), std::move(power)) {}
 
   [[nodiscard]] std::string_view name() const;
   void decide(const View& view, Decision& decision);

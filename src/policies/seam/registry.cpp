@@ -18,6 +18,9 @@ constexpr bool is_name_character(char c) {
          c == '@' || c == '.' || c == ':' || c == '/';
 }
 
+// Names with a '+' that is no way of backfilling.
+constexpr std::string_view names_with_plus[] = {"pwr+fgd"};
+
 // A cursor over the text of a policy list. Grammar: list = policy {"," policy}; policy = call ["+" call]; call = name
 // ["{" [pair {"," pair}] "}"]; pair = name "=" value; value = "true" | "false" | number | word | "[" number {","
 // number} "]" | "[" list "]".
@@ -51,7 +54,7 @@ class SpecParser {
     skip_spaces();
     const std::size_t begin = at_;
     PolicySpec spec;
-    while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
+    pass_name();
     // Behind a family's colon (rl:DIR) stands a path: everything up to the next comma or brace belongs to it. What
     // comes with the program (rl:builtin/NAME) is a name.
     const std::string_view name = text_.substr(begin, at_ - begin);
@@ -81,6 +84,17 @@ class SpecParser {
     std::erase(given, ' ');
     spec.text += given;
     return spec;
+  }
+
+  void pass_name() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
+    for (const std::string_view name : names_with_plus) {
+      const bool is_begun = text_.substr(begin, at_ - begin) == name.substr(0, name.find('+'));
+      const std::string_view rest = text_.substr(begin).substr(0, name.size() + 1);
+      const bool ends = rest.size() == name.size() || !is_name_character(rest.back());
+      if (is_begun && rest.starts_with(name) && ends) at_ = begin + name.size();
+    }
   }
 
   // What ends a path.

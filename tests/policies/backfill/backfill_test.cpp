@@ -361,6 +361,10 @@ TEST(Backfill, RefusesNonsenseBehindThePlus) {
             "policy fifo+eazy: behind '+' expected none|easy|conservative|sc20, not 'eazy' (did you mean 'easy'?)");
   EXPECT_EQ(message("tiresias+easy"),
             "policy tiresias+easy: tiresias cannot be backfilled: only list schedulers (fifo, sjf, ...) can");
+  EXPECT_EQ(message("pwr+fg"), "policy pwr+fg: behind '+' expected none|easy|conservative|sc20, not 'fg'");
+  EXPECT_EQ(message("pwr+fgd2"), "policy pwr+fgd2: behind '+' expected none|easy|conservative|sc20, not 'fgd2'");
+  EXPECT_NE(message("pwr+fgd+easy").find("pwr+fgd cannot be backfilled"), std::string::npos);
+  EXPECT_EQ(parse_policy_list("fgd,pwr+fgd{alpha=0.5}")->back().name, "pwr+fgd");
   EXPECT_EQ(message("fifo+"), "policy list 'fifo+', character 6: expected a way of backfilling behind '+'");
   EXPECT_EQ(message("fifo+easy+easy"), "policy list 'fifo+easy+easy', character 10: expected ',' between policies");
   EXPECT_EQ(message("fifoo+easy"), "unknown policy 'fifoo' (did you mean 'fifo'?); `gpusched policies` lists all");

@@ -146,9 +146,9 @@ std::optional<std::uint64_t> history_with_takeover(const RandomWorld& world, con
 class Present : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Policies, Present,
                          testing::Values("fifo", "fifo-skip", "sjf", "lpjf", "edf", "priority", "srtf", "srsf",
-                                         "tiresias", "max-min", "drf", "hdrf", "elasticflow", "fgd", "bestfit",
-                                         "random-node", "static-partition", "yarn-capacity", "yarn-fair", "volcano",
-                                         "k8s", "sjf{skip=true}", "edf{skip=true}", "max-min{preempt=true}",
+                                         "tiresias", "max-min", "drf", "hdrf", "elasticflow", "fgd", "pwr", "pwr+fgd",
+                                         "bestfit", "random-node", "static-partition", "yarn-capacity", "yarn-fair",
+                                         "volcano", "k8s", "sjf{skip=true}", "edf{skip=true}", "max-min{preempt=true}",
                                          "priority{aging_s=1e9}", "hdrf{rescale=false}", "k8s{score=most-allocated}"),
                          [](const auto& instance) { return readable(instance.param); });
 

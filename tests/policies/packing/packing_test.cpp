@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "gpusched/engine/engine.hpp"
 #include "tests/program/run_support.hpp"
 
@@ -25,10 +27,10 @@ std::ostream& operator<<(std::ostream& out, const Place& place) {
 }
 
 std::vector<Place> places(const std::vector<test::Row>& pods, const Cluster& cluster, PackingRule rule,
-                          std::vector<TypicalPod> typical = {}) {
+                          std::vector<TypicalPod> typical = {}, std::optional<NodePacker::Power> power = {}) {
   const JobTable jobs = table_of(pods);
   Engine engine(jobs, cluster);
-  Packing policy(rule, 7, std::move(typical));
+  Packing policy(rule, 7, std::move(typical), std::move(power));
   engine.advance();
   Decision decision = engine.decision();
   policy.decide(engine.view(), decision);
@@ -81,6 +83,59 @@ TEST(Packing, FgdBreaksTheCardThatTypicalPodsMissLeast) {
   EXPECT_EQ(places({pod(1000)}, nodes_of({2, 3}), PackingRule::fgd, typical), (std::vector<Place>{{1, 1}}));
 }
 
+// Two nodes of two GPUs that draw all they can as soon as they are touched: 10 to 70 W on the first, 30 to 300 W on the
+// second. CPUs of 100 W for one core each, 20 W idle.
+PowerModel two_kinds() {
+  const LoadPower slow{.idle_w = 10, .full_w = 70, .touched_w = 70},
+      fast{.idle_w = 30, .full_w = 300, .touched_w = 300};
+  return {.gpus = {{.load = slow, .limits = {}}, {.load = fast, .limits = {}}},
+          .kinds = {{.cpu = {.idle_w = 20, .full_w = 100}, .cpus = 2, .cores_per_cpu = 1}},
+          .kind_of = {0, 0}};
+}
+
+Cluster two_types() {
+  Cluster cluster = nodes_of({2, 2});
+  cluster.nodes[1].gpu_type = 1;
+  cluster.gpu_types = {"T4", "V100"};
+  for (Node& node : cluster.nodes) node.cpu_milli = 2000;
+  return cluster;
+}
+
+test::Row pod_with_cores(MilliGpu gpu_milli, std::int64_t cpu_milli) {
+  return {.work = 100, .shape = {.gpu_milli_per_task = gpu_milli, .cpu_milli_per_task = cpu_milli}};
+}
+
+// The first goes to the cheaper GPU: 60 W and a core's 80. The second joins it, as a touched GPU and core draw no more.
+// The third wakes the other GPU (60 W) and, with 1.2 cores, the other CPU (80). A whole GPU then fits on the second
+// node alone. The last needs a card with 600 left and a core: the V100 left, for 270 W and a core's 80.
+TEST(Packing, PwrTakesTheNodeAndCardWhoseDrawRisesLeast) {
+  const PowerModel model = two_kinds();
+  const NodePacker::Power power{.rises = PowerRises(model, 1)};
+  EXPECT_EQ(places({pod_with_cores(400, 500), pod_with_cores(400, 400), pod_with_cores(500, 300),
+                    pod_with_cores(1000, 100), pod_with_cores(600, 1000)},
+                   two_types(), PackingRule::pwr, {}, power),
+            (std::vector<Place>{{0, 1}, {0, 1}, {0, 2}, {1, 1}, {1, 2}}));
+}
+
+// Both GPUs of the node with typical pods of two cards are worth 50 to FGD, which keeps them together for any part of
+// its own; PWR alone takes the cheaper ones.
+TEST(Packing, PwrBesideFgdWeighsBoth) {
+  const PowerModel model = two_kinds();
+  const auto chosen = [&](double alpha) {
+    Cluster cluster = two_types();
+    cluster.nodes[1].gpus = 3;
+    const std::vector<TypicalPod> typical = {{.cards = 2, .card_milli = 1000, .share = 1}};
+    return places({pod_with_cores(1000, 0)}, cluster, PackingRule::pwr_fgd, typical,
+                  NodePacker::Power{.rises = PowerRises(model, 1), .alpha = alpha})
+        .front()
+        .node;
+  };
+  EXPECT_EQ(chosen(0), 1u) << "a third card is useless to typical pods";
+  EXPECT_EQ(chosen(0.1), 1u) << "FGD: 50 against 26 points of 90 %; PWR: 0 against 100 of 10 %";
+  EXPECT_EQ(chosen(0.3), 0u);
+  EXPECT_EQ(chosen(1), 0u);
+}
+
 TEST(Packing, RandomUsesEveryNodeThatFits) {
   const std::vector<test::Row> pods(64, pod(1000));
   const auto chosen = places(pods, nodes_of({32, 0, 32}), PackingRule::random);
@@ -127,16 +182,20 @@ TEST(Fragmentation, TypicalPodsCoverMostOfTheListMostFrequentFirst) {
 // A node that took a pod is scored again, and no other: this took as many scores as there are nodes for each pod.
 TEST(Packing, APodCostsTheScoresOfTheNodesThatChanged) {
   constexpr std::uint32_t nodes = 2000, pods = 4000;
-  for (const PackingRule rule : {PackingRule::fgd, PackingRule::best_fit, PackingRule::gpu_clustering}) {
+  PowerModel model = two_kinds();
+  model.kind_of.assign(nodes, 0);
+  for (const PackingRule rule :
+       {PackingRule::fgd, PackingRule::best_fit, PackingRule::gpu_clustering, PackingRule::pwr, PackingRule::pwr_fgd}) {
     const JobTable jobs = table_of(std::vector<test::Row>(pods, pod(1000)));
     Engine engine(jobs, Cluster::homogeneous(nodes, 8));
     engine.advance();
     Decision decision = engine.decision();
-    NodePacker packer(rule, 7, typical_pods(jobs));
+    NodePacker packer(rule, 7, typical_pods(jobs), NodePacker::Power{.rises = PowerRises(model, 1)});
     for (std::uint32_t i = 0; i < pods; ++i) {
       const NodePacker::Choice choice = packer.choose(engine.view(), JobId{i}, {});
       const NodeTasks there{.node = choice.node, .tasks = 1, .device = choice.device};
       ASSERT_EQ(decision.start_on(JobId{i}, {&there, 1}), Verdict::ok);
+      packer.began(engine.view(), JobId{i});
       packer.changed(choice.node, jobs.shape(JobId{i}), +1);
     }
     EXPECT_LE(packer.scored(), 3u * pods) << static_cast<int>(rule);

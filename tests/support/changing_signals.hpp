@@ -27,25 +27,23 @@ inline Signal changing_signal(std::span<const std::int64_t> values, Time shift =
   return Signal(std::move(steps));
 }
 
-/// A run's power as far as policies read it when they are made: carbon and prices, `shift` later.
+/// A run's power as far as policies read it when they are made: carbon and prices, `shift` later; and what 16 types of
+/// GPUs and up to 16,384 nodes draw.
 inline PowerModel changing_signals(Time shift = {}) {
   PowerModel model;
   model.places = {{.carbon_g_per_kwh = changing_signal(changing_carbon, shift),
                    .usd_per_mwh = changing_signal(changing_price, shift)}};
+  for (int type = 0; type < 16; ++type) {
+    model.gpus.push_back({.load = {.idle_w = 20.0 + type, .full_w = 200.0 + 30 * type}, .limits = {}});
+  }
+  model.kinds = {{.base_w = 50, .cpu = {.idle_w = 20, .full_w = 120}, .cpus = 2}};
+  model.kind_of.assign(std::size_t{1} << 14, 0);
   return model;
 }
 
-/// The same without a shift, and what 16 types of GPUs and up to 16,384 nodes draw; made once.
+/// The same without a shift, made once.
 inline const PowerModel& signals_of_tests() {
-  static const PowerModel model = [] {
-    PowerModel made = changing_signals();
-    for (int type = 0; type < 16; ++type) {
-      made.gpus.push_back({.load = {.idle_w = 20.0 + type, .full_w = 200.0 + 30 * type}, .limits = {}});
-    }
-    made.kinds = {{.base_w = 50, .cpu = {.idle_w = 20, .full_w = 120}, .cpus = 2}};
-    made.kind_of.assign(std::size_t{1} << 14, 0);
-    return made;
-  }();
+  static const PowerModel model = changing_signals();
   return model;
 }
 

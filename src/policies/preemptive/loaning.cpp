@@ -123,19 +123,11 @@ bool Loaning::may_use(const Uses& uses, NodeId node) const {
 
 bool Loaning::start_on(const View& view, Decision& decision, JobId job, const Uses& uses) {
   std::vector<NodeId> candidates;
-  std::uint32_t idle = 0;
   for (std::uint32_t i = 0; i < nodes(); ++i) {
     if (may_use(uses, NodeId{i})) candidates.push_back(NodeId{i});
   }
-  for (std::uint32_t server = 0; server < servers_.size(); ++server) idle += servers_.is_idle(server) ? 1 : 0;
   choose_best_fit(view.cluster(), view.shape(job), view.queue_of(job), candidates, chosen_);
-  if (chosen_.empty()) return false;
-  const auto takes_idle = std::count_if(chosen_.begin(), chosen_.end(), [&](const NodeTasks& part) {
-    return index(part.node) >= options_.first_server && servers_.is_idle(index(part.node) - options_.first_server);
-  });
-  const bool is_job = service_[index(job)] == 0;
-  if (is_job && takes_idle > 0 && takes_idle + options_.keep_idle > idle) return false;
-  if (decision.start_on(job, chosen_) != Verdict::ok) return false;
+  if (chosen_.empty() || decision.start_on(job, chosen_) != Verdict::ok) return false;
   enter(view, job);
   return true;
 }
@@ -284,7 +276,6 @@ Result<AnyPolicy> make_loaning(const PolicyParameters& parameters, const PolicyC
   const Loaning::Options options{
       .first_server = static_cast<std::uint32_t>(nodes - std::round(parameters.number("part") * nodes)),
       .lends = parameters.flag("lend"),
-      .keep_idle = static_cast<std::uint32_t>(parameters.number("keep_idle")),
       .service_priority = static_cast<std::int32_t>(parameters.number("service_priority")),
       .skip = parameters.flag("skip"),
       .replicas = context.jobs->replicas()};
@@ -296,34 +287,33 @@ Result<AnyPolicy> make_loaning(const PolicyParameters& parameters, const PolicyC
 }  // namespace
 
 PolicyInfo loaning_info() {
-  return {
-      .name = "loaning",
-      .summary = "idle servers of services are lent to jobs, whole, and taken back where that preempts fewest",
-      .source =
-          "Lyra's capacity loaning and server preemption cost (Li et al., EuroSys 2023, sections 3 and 4), "
-          "without its elastic scaling; the autoscaler says what services need",
-      .complexity = "O(nodes) for each demand that waits",
-      .parameters =
-          {{.name = "order",
-            .fallback = std::vector<std::string>{"fifo"},
-            .meaning = "the order of jobs: one policy that orders starts, in brackets"},
-           {.name = "part",
-            .fallback = 0.5,
-            .meaning = "part of the nodes that belongs to services, the last ones of the cluster",
-            .least = 0,
-            .most = 1},
-           {.name = "service_priority",
-            .fallback = 1.0,
-            .meaning = "jobs of this priority or more are services, as replicas are",
-            .least = -2'147'483'648.0,
-            .most = 2'147'483'647.0},
-           {.name = "lend", .fallback = true, .meaning = "lend idle servers; false: a partition of the nodes"},
-           {.name = "keep_idle", .fallback = 0.0, .meaning = "idle servers that are not lent", .least = 0, .most = 1e6},
-           {.name = "skip", .fallback = false, .meaning = "pass over jobs that do not fit"}},
-      .make = make_loaning,
-      .preemptive = true,
-      .chooses_nodes = true,
-      .asymmetries = {{.of = Symmetry::node_order, .reason = "the last nodes of the cluster belong to services"}}};
+  return {.name = "loaning",
+          .summary = "idle servers of services are lent to jobs, whole, and taken back where that preempts fewest",
+          .source =
+              "Lyra's capacity loaning and server preemption cost (Li et al., EuroSys 2023, sections 3 and 4), "
+              "without its elastic scaling; the autoscaler says what services need",
+          .complexity = "O(nodes) for each demand that waits",
+          .parameters = {{.name = "order",
+                          .fallback = std::vector<std::string>{"fifo"},
+                          .meaning = "the order of jobs: one policy that orders starts, in brackets"},
+                         {.name = "part",
+                          .fallback = 0.5,
+                          .meaning = "part of the nodes that belongs to services, the last ones of the cluster",
+                          .least = 0,
+                          .most = 1},
+                         {.name = "service_priority",
+                          .fallback = 1.0,
+                          .meaning = "jobs of this priority or more are services, as replicas are",
+                          .least = -2'147'483'648.0,
+                          .most = 2'147'483'647.0},
+                         {.name = "lend",
+                          .fallback = true,
+                          .meaning = "lend idle servers; false: a partition of the nodes"},
+                         {.name = "skip", .fallback = false, .meaning = "pass over jobs that do not fit"}},
+          .make = make_loaning,
+          .preemptive = true,
+          .chooses_nodes = true,
+          .asymmetries = {{.of = Symmetry::node_order, .reason = "the last nodes of the cluster belong to services"}}};
 }
 
 }  // namespace gpusched

@@ -30,7 +30,6 @@ class Loaning {
   struct Options {
     std::uint32_t first_server = 0;     ///< the number of the first node that belongs to services
     bool lends = true;                  ///< false: a partition, nothing is lent
-    std::uint32_t keep_idle = 0;        ///< idle servers that jobs leave alone
     std::int32_t service_priority = 1;  ///< jobs of this priority or more are services, too
     bool skip = false;                  ///< jobs without room let others pass
     std::uint32_t replicas = 0;         ///< the first rows of the table, which are services

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/service_support.hpp"
 #include "tests/policies/contestants.hpp"
 #include "tests/policies/policy_support.hpp"
 #include "tests/policies/random_world.hpp"
@@ -33,8 +34,6 @@ TEST(Loaning, LendsWholeIdleServersAndTakesThemBack) {
                               {.submit = 3, .work = 200, .gpus = 4, .priority = 1}};  // takes the first one back
   EXPECT_EQ(run("loaning", rows, 4), (Spans{{0, 100}, {1, 198}, {2, 202}, {3, 203}}));
   EXPECT_EQ(run("loaning{lend=false}", rows, 4), (Spans{{0, 100}, {100, 200}, {2, 202}, {3, 203}}));
-  EXPECT_EQ(run("loaning{keep_idle=2}", rows, 4), (Spans{{0, 100}, {100, 200}, {2, 202}, {3, 203}}));
-  EXPECT_EQ(run("loaning{keep_idle=1}", rows, 4), (Spans{{0, 100}, {1, 198}, {2, 202}, {3, 203}}));
   EXPECT_EQ(run("loaning{service_priority=2}", rows, 4), (Spans{{0, 100}, {1, 101}, {2, 202}, {100, 300}}));
 }
 
@@ -83,7 +82,7 @@ TEST(Loaning, PlacesServicesTooLargeForServersAsJobs) {
   const std::vector<Row> rows{{.submit = 0, .work = 10, .gpus = 4},
                               {.submit = 1, .work = 10, .gpus = 12, .priority = 1},
                               {.submit = 2, .work = 10, .gpus = 4, .priority = 1}};
-  EXPECT_EQ(run("loaning", rows, 4), (Spans{{0, 10}, {1, 22}, {2, 12}}));
+  EXPECT_EQ(run("loaning", rows, 4), (Spans{{0, 10}, {1, 19}, {2, 12}}));
 }
 
 TEST(Loaning, StartsJobsInTheOrderThatIsNamed) {
@@ -100,6 +99,22 @@ TEST(Loaning, RefusesWhatWouldWaitForEver) {
   EXPECT_NE(message("loaning{lend=false}").find("fits none of the nodes of jobs"), std::string::npos);
   EXPECT_NE(message("loaning{order=[srtf]}").find("parameter order"), std::string::npos);
   EXPECT_NE(message("loaning{order=[fifo,sjf]}").find("one order"), std::string::npos);
+}
+
+// A replica comes when its service begins, and is a service whatever its priority.
+TEST(Loaning, TakesAServerBackForAReplica) {
+  ServiceModel services{.services = {test::service_of({{0, 5}, {30, 5}})}};
+  services.services[0].begin = whole_seconds(20);
+  const JobTable jobs =
+      test::with_services(services, {{.submit = 0, .work = 100, .gpus = 4}, {.submit = 0, .work = 100, .gpus = 4}});
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  auto policy = test::make("loaning", jobs, cluster);
+  ASSERT_TRUE(policy);
+  Engine engine(jobs, cluster, {}, {.services = &services});
+  ASSERT_TRUE(simulate(engine, *policy));
+  // Served until 55 s; the job has 80 s left then.
+  EXPECT_EQ(test::spans_of(engine), (Spans{{20, 55}, {0, 100}, {0, 135}}));
+  EXPECT_FALSE(test::make("loaning{part=0}", jobs, cluster));
 }
 
 // ---- random worlds ----

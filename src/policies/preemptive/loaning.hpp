@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "gpusched/engine/decision.hpp"
-#include "src/policies/orders/list_scheduler.hpp"
 #include "src/policies/preemptive/loaned_servers.hpp"
+#include "src/policies/queues/ordered_queue.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 

@@ -228,12 +228,33 @@ def write_vllm(folder):
         served.with_name(served.name + ".requests.jsonl").write_text("\n".join(lines) + "\n")
 
 
+def write_dlrm(folder):
+    """Instances of four services that come and go in four days, and pods that they leave room for."""
+    draws = Draws(121)
+    end = 4 * 86400
+    rows = []
+    for number in range(160):
+        first = draws.below(2 * end) - end
+        last = first + 3600 * (1 + draws.below(48))
+        if last <= 0:
+            continue
+        rows.append([f"instance_{number}", "HN", f"app_{draws.below(4)}", 8, draws.of([1, 1, 1, 0]),
+                     first if first > 0 else "", first if first > 0 else "", min(last, end) if last <= end else ""])
+    write_csv(folder / "inference/alibaba_dlrm_2025.csv",
+              ["instance_sn", "role", "app_name", "cpu_request", "gpu_request", "creation_time", "scheduled_time", "deletion_time"], rows)
+    header = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time",
+              "deletion_time", "scheduled_time"]
+    write_csv(folder / "inference/smoke_pods.csv", header,
+              [[f"pod-{job}", 8000, 8192, *draws.of([(1, 200), (1, 700), (1, 1000), (2, 1000), (8, 1000)]), "", "BE", "Succeeded", now,
+                now + 600 + draws.below(draws.of([600, 9000, 90_000])), now] for job, now in submissions(draws, 200, 3400)])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
     for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel,
-                  write_pollux, write_carbon, write_zeus, write_starburst, write_vllm):
+                  write_pollux, write_carbon, write_zeus, write_starburst, write_vllm, write_dlrm):
         write(folder)
 
 

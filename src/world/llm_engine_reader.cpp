@@ -18,7 +18,8 @@ constexpr double most_blocks = 1e12, longest_us = 1e9, most_memory_gib = 1e7;
 
 class EngineReader {
  public:
-  EngineReader(JsonFields& fields, const std::string& file) : fields_(fields), file_(file) {}
+  EngineReader(JsonFields& fields, const std::string& file, const MemoryParts& parts)
+      : fields_(fields), file_(file), parts_(parts) {}
 
   Result<void> read(double gpus, std::optional<LlmEngine>& engine) {
     const LlmLimits limits = read_limits(gpus);
@@ -49,6 +50,9 @@ class EngineReader {
     } else {
       limits.kv_blocks = blocks_of_memory(limits.block_tokens, gpus);
     }
+    // Where the product is whole, it may be a rounding error below.
+    limits.kv_blocks = std::max<std::int64_t>(
+        static_cast<std::int64_t>(std::floor(static_cast<double>(limits.kv_blocks) * parts_.kv_blocks + 1e-6)), 1);
     return limits;
   }
   std::int64_t blocks_of_memory(std::int32_t block_tokens, double gpus) {
@@ -60,7 +64,7 @@ class EngineReader {
     fields_.require("kv_kib_per_token");
     fields_.read_above_zero("kv_kib_per_token", token_kib, most_memory_gib);
     if (!fields_.good()) return 1;
-    const double cache_kib = (gpu_gib * gpus * used - weights_gib) * 1024 * 1024;
+    const double cache_kib = (gpu_gib * gpus * used - weights_gib * parts_.model) * 1024 * 1024;
     const double blocks = std::floor(cache_kib / (token_kib * block_tokens));
     if (blocks < 1) fields_.refuse("weights_gib", "less, so that memory is left for a block of the cache");
     return static_cast<std::int64_t>(std::clamp(blocks, 1.0, most_blocks));
@@ -126,6 +130,7 @@ class EngineReader {
 
   JsonFields& fields_;
   const std::string& file_;
+  MemoryParts parts_;
 };
 
 double prompt_s(const LlmEngine& engine, std::int64_t tokens) {
@@ -141,9 +146,9 @@ double prompt_s(const LlmEngine& engine, std::int64_t tokens) {
 
 }  // namespace
 
-Result<void> read_llm_engine(JsonFields& fields, const std::string& file, double gpus,
+Result<void> read_llm_engine(JsonFields& fields, const std::string& file, double gpus, const MemoryParts& parts,
                              std::optional<LlmEngine>& engine) {
-  return EngineReader(fields, file).read(gpus, engine);
+  return EngineReader(fields, file, parts).read(gpus, engine);
 }
 
 std::vector<LlmAloneTimes> llm_alone_times(const ServiceSpec& service) {

@@ -11,6 +11,12 @@
 
 namespace gpusched {
 
+/// Parts of the memory that a file of services states, for what-ifs.
+struct MemoryParts {
+  double model = 1;      ///< of device memory that replicas ask for, and of weights
+  double kv_blocks = 1;  ///< of the cache's blocks, rounded down
+};
+
 /// The object "llm" of a replica that has so many GPUs. How long a step takes:
 ///   {"kernels": "FOLDER", "layers": 32, "ranks": 1, "hidden": 4096, "link_gb_s": 300, "link_us": 10,
 ///    "bytes_per_value": 2, "host_us": 0} from kernel tables as LLMServingSim's (ranks: of tensor parallelism), or
@@ -19,7 +25,7 @@ namespace gpusched {
 /// the cache: "kv_blocks", or "gpu_memory_gib", "memory_used" (0.9), "weights_gib" (of all GPUs), "kv_kib_per_token";
 /// vLLM's limits: "block_tokens" (16), "step_tokens" (2048), "sequences" (256), "chunked" (true), "whole_prompt_fits"
 /// (true). A path is taken from the folder of `file`. Errors of `fields` stay there; one of another file is returned.
-Result<void> read_llm_engine(JsonFields& fields, const std::string& file, double gpus,
+Result<void> read_llm_engine(JsonFields& fields, const std::string& file, double gpus, const MemoryParts& parts,
                              std::optional<LlmEngine>& engine);
 
 /// What a request takes on an engine that serves nothing else.

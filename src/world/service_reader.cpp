@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gpusched/core/rng.hpp"
+#include "gpusched/data/gpu_demand.hpp"
 #include "gpusched/engine/cluster_state.hpp"
 #include "src/base/json_fields.hpp"
 #include "src/base/number_text.hpp"
@@ -20,7 +21,7 @@
 namespace gpusched {
 namespace {
 
-constexpr double longest_service_s = 1e9;
+constexpr double longest_service_s = 1e9, most_memory_part = 10;
 constexpr std::uint32_t most_replicas = 10'000;
 
 // What of a service stands in the file and not in ServiceSpec.
@@ -28,6 +29,7 @@ struct ReplicaRow {
   std::string name, user, vc, family, gpu_type;
   std::int32_t priority = 0;
   Shape shape{};
+  bool states_memory = false;  // device memory, or that of weights
 };
 
 // How long requests are served.
@@ -46,10 +48,18 @@ constexpr std::array<NamedValue<RoutingRule>, 4> router_names{{{"least-loaded", 
                                                                {"random", RoutingRule::random},
                                                                {"session", RoutingRule::session}}};
 
+// The devices of the text, with that part of the device memory that it names, in whole MiB.
+std::string with_part_of_memory(const std::string& devices, double part) {
+  const std::int64_t mib = GpuDemand(devices).memory_mib();
+  if (mib == 0 || part == 1) return devices;
+  const auto less = static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * part - 1e-6));
+  return devices.substr(0, devices.rfind('@')) + "@" + std::to_string(less) + "MiB";
+}
+
 class ServiceReader {
  public:
-  ServiceReader(JsonFields& fields, const std::string& file, const Rng& rng)
-      : fields_(fields), file_(file), rng_(rng) {}
+  ServiceReader(JsonFields& fields, const std::string& file, const Rng& rng, const MemoryParts& memory)
+      : fields_(fields), file_(file), rng_(rng), memory_(memory) {}
 
   // Stops at the first error, which `fields` keeps, or which is returned.
   Result<void> read() {
@@ -182,6 +192,8 @@ class ServiceReader {
       own.read("cpus", cpus, 0, 1e6);
       own.read("memory_gib", memory_gib, 0, 1e6);
       own.read("gpu_type", row.gpu_type);
+      row.states_memory = GpuDemand(row.gpu_type).memory_mib() > 0;
+      row.gpu_type = with_part_of_memory(row.gpu_type, memory_.model);
       const double milli = std::round(gpus * whole_gpu);
       if (own.good() && (std::abs(milli - gpus * whole_gpu) > 1e-6 || (gpus > 1 && gpus != std::floor(gpus)))) {
         own.refuse("gpus", "whole GPUs, or thousandths of one");
@@ -190,8 +202,10 @@ class ServiceReader {
       row.shape.cpu_milli_per_task = std::llround(cpus * 1000);
       row.shape.memory_mib_per_task = std::llround(memory_gib * 1024);
       if (!own.has("llm")) return;
-      own.read_object("llm",
-                      [&](JsonFields& llm) { done = read_llm_engine(llm, file_, row.shape.tasks * gpus, spec.llm); });
+      own.read_object("llm", [&](JsonFields& llm) {
+        row.states_memory = row.states_memory || llm.has("weights_gib");
+        done = read_llm_engine(llm, file_, row.shape.tasks * gpus, memory_, spec.llm);
+      });
     });
     fields_.read("user", row.user);
     fields_.read("vc", row.vc);
@@ -310,6 +324,7 @@ class ServiceReader {
   JsonFields& fields_;
   const std::string& file_;
   Rng rng_;
+  MemoryParts memory_;
   ServedBy served_;
   RequestLog log_;
   std::vector<LlmAloneTimes> alone_;  // by request, of an LLM engine
@@ -320,6 +335,26 @@ struct ServicesOfFile {
   std::vector<ReplicaRow> rows;  // by service
 };
 
+MemoryParts read_memory(JsonFields& fields) {
+  MemoryParts memory;
+  fields.read_object("memory", [&](JsonFields& own) {
+    own.read_above_zero("model", memory.model, most_memory_part);
+    own.read_above_zero("kv_blocks", memory.kv_blocks, most_memory_part);
+  });
+  return memory;
+}
+
+// A part of what no service states would change nothing.
+void check_memory(JsonFields& fields, const ServicesOfFile& services, const MemoryParts& memory) {
+  const std::vector<ServiceSpec>& specs = services.model.services;
+  const bool has_llm = std::any_of(specs.begin(), specs.end(), [](const ServiceSpec& spec) { return bool(spec.llm); });
+  const auto states_memory = [](const ReplicaRow& row) { return row.states_memory; };
+  if (memory.model != 1 && std::none_of(services.rows.begin(), services.rows.end(), states_memory)) {
+    fields.fail("memory/model", "expected a service with device memory in gpu_type, or with weights_gib");
+  }
+  if (memory.kv_blocks != 1 && !has_llm) fields.fail("memory/kv_blocks", "expected a service with llm");
+}
+
 Result<ServicesOfFile> parse_services(std::string_view text, const std::string& file, std::uint64_t seed) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
@@ -329,8 +364,9 @@ Result<ServicesOfFile> parse_services(std::string_view text, const std::string& 
   Result<void> done;
   fields.require("services");
   fields.read("list_requests", found.model.lists_requests);
+  const MemoryParts memory = read_memory(fields);
   fields.read_objects("services", [&](JsonFields& own, std::size_t number) {
-    ServiceReader reader(own, file, Rng(seed).split("services").split(number));
+    ServiceReader reader(own, file, Rng(seed).split("services").split(number), memory);
     if (done) done = reader.read();
     if (!done) return;
     if (own.good() && !names.insert(reader.row.name).second) own.refuse("name", "a name that no other service has");
@@ -340,6 +376,7 @@ Result<ServicesOfFile> parse_services(std::string_view text, const std::string& 
   });
   if (!done) return Unexpected{done.error()};
   if (fields.good() && found.model.is_empty()) fields.refuse("services", "at least one service");
+  check_memory(fields, found, memory);
   if (auto finished = fields.finish(); !finished) return Unexpected{finished.error()};
   return found;
 }

@@ -14,7 +14,8 @@
 
 namespace gpusched {
 
-/// A JSON object {"services": [SERVICE, ...], "list_requests": false}. A SERVICE:
+/// A JSON object {"services": [SERVICE, ...], "list_requests": false, "memory": {"model": 0.7, "kv_blocks": 0.7}}, the
+/// last a what-if (MemoryParts). A SERVICE:
 ///   {"name": "chat", "begin_s": 0,
 ///    "requests": {"log": "FILE.csv"} or {"rate_per_s": 3.5, "duration_s": 3600, "arrivals": "poisson"} or
 ///                {"rate_file": "FILE.csv", "duration_s": 3600},

@@ -57,6 +57,7 @@ inline std::vector<Contestant> contestants() {
                            "carbon{rule=ecovisor,figure=price,wait_h=0.01,short_h=0,skip=false}",
                            "carbon{rule=all-wait,wait_h=0.01,short_h=0,reserved_gpus=3}",
                            "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
+                           "loaning{part=0.3,skip=true,order=[sjf]}",
                            "agenda{mode=preempt,heuristic=las}"}) {
     all.push_back({form});
   }

@@ -149,7 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, Present,
                                          "tiresias", "max-min", "drf", "hdrf", "elasticflow", "fgd", "pwr", "pwr+fgd",
                                          "bestfit", "random-node", "static-partition", "yarn-capacity", "yarn-fair",
                                          "volcano", "k8s", "sjf{skip=true}", "edf{skip=true}", "max-min{preempt=true}",
-                                         "priority{aging_s=1e9}", "hdrf{rescale=false}", "k8s{score=most-allocated}"),
+                                         "priority{aging_s=1e9}", "hdrf{rescale=false}", "k8s{score=most-allocated}",
+                                         "loaning"),
                          [](const auto& instance) { return readable(instance.param); });
 
 TEST_P(Present, DecidesWhatATakeoverDoes) {

@@ -5,10 +5,20 @@
 #include <cstdint>
 
 #include "gpusched/core/types.hpp"
-#include "gpusched/data/power_model.hpp"
 #include "gpusched/engine/job_state.hpp"
 
 namespace gpusched {
+
+/// Integrals of the signals of one place over time, in millionths of their units times microseconds.
+struct PassedSignals {
+  detail::WideInt carbon = 0;       ///< of g/kWh
+  detail::WideInt electricity = 0;  ///< of USD/MWh
+
+  /// What passed since.
+  friend PassedSignals operator-(const PassedSignals& end, const PassedSignals& begin) {
+    return {end.carbon - begin.carbon, end.electricity - begin.electricity};
+  }
+};
 
 /// Sums over time, exact. Rounded once, where they are printed.
 struct Bill {
@@ -44,15 +54,12 @@ struct Bill {
   friend bool operator==(const Bill&, const Bill&) = default;
   /// \}
 
-  /// Adds what a constant draw of `mw` and a constant rent came to between two instants at that place.
-  void add(const PowerPlace* place, std::int64_t mw, std::int64_t micro_usd_per_h, Time begin, Time end) {
-    const std::int64_t us = (end - begin).us;
-    if (us == 0) return;
-    nj += detail::WideInt{mw} * us;
-    rent += detail::WideInt{micro_usd_per_h} * us;
-    if (place == nullptr || mw == 0) return;
-    if (!place->carbon_g_per_kwh.is_empty()) carbon += mw * place->carbon_g_per_kwh.integral(begin, end);
-    if (!place->usd_per_mwh.is_empty()) electricity += mw * place->usd_per_mwh.integral(begin, end);
+  /// Adds what a constant draw of `mw` and a constant rent came to in `span`, while signals passed by `passed`.
+  void add(std::int64_t mw, std::int64_t micro_usd_per_h, Time span, const PassedSignals& passed) {
+    nj += detail::WideInt{mw} * span.us;
+    rent += detail::WideInt{micro_usd_per_h} * span.us;
+    carbon += mw * passed.carbon;
+    electricity += mw * passed.electricity;
   }
 };
 

@@ -29,7 +29,7 @@ class ProgressWatch {
   }
 
   /// After each instant and each decision; no event also counts.
-  void observe(const OracleView& view, std::span<const Event> events) {
+  GPUSCHED_HOT void observe(const OracleView& view, std::span<const Event> events) {
     seen_ += std::max<std::size_t>(events.size(), 1);
     if (fails_) {
       for (const Event& event : events) follow(view, event);
@@ -52,7 +52,7 @@ class ProgressWatch {
   };
 
   // The longest run that a failure ended.
-  void follow(const OracleView& view, const Event& event) {
+  GPUSCHED_RARE void follow(const OracleView& view, const Event& event) {
     if (event.kind == EventKind::start) {
       runs_[index(event.job)] = {view.ran(event.job), stretch_};
     } else if (event.kind == EventKind::kill && event.node != no_node) {
@@ -61,7 +61,7 @@ class ProgressWatch {
     }
   }
 
-  void look(const OracleView& view) {
+  GPUSCHED_RARE void look(const OracleView& view) {
     const double left = work_left_s(view);
     const bool comes_and_goes = view.arrived() != arrived_ || view.finished() != finished_;
     if (comes_and_goes || progresses(view, left)) {

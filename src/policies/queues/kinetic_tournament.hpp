@@ -24,7 +24,7 @@ namespace detail {
 
 /// Sign of a.weight x (now - a.submit) - b.weight x (now - b.submit), exactly: products of a 53-bit mantissa and a
 /// 63-bit time fit 128 bits. Preconditions: weights positive and finite, neither claim submitted after now.
-inline int compare_growth(const Claim& a, const Claim& b, Time now) {
+GPUSCHED_RARE inline int compare_growth(const Claim& a, const Claim& b, Time now) {
   const std::int64_t wait_a = (now - a.submit).us;
   const std::int64_t wait_b = (now - b.submit).us;
   const double product_a = a.weight * static_cast<double>(wait_a);
@@ -55,7 +55,7 @@ struct ClaimOrder {
   bool ages = false;
 
   /// True when `a` comes before `b` at `now`; ties go to the earlier place.
-  [[nodiscard]] bool before(const Claim& a, const Claim& b, Time now) const {
+  [[nodiscard]] GPUSCHED_HOT bool before(const Claim& a, const Claim& b, Time now) const {
     if (!ages) return a.weight != b.weight ? a.weight < b.weight : came_before(a, b);
     const int sign = detail::compare_growth(a, b, now);
     return sign != 0 ? sign > 0 : came_before(a, b);

@@ -36,7 +36,9 @@ class Power {
   explicit Power(const EffectWorld& world) {
     if (world.inputs.power == nullptr || world.inputs.power->is_empty()) return;
     model_ = world.inputs.power;
-    draws_ = NodeDraws(*model_, world.jobs.families().size());
+    draws_ = NodeDraws(*model_, world.cluster, world.jobs.families().size());
+    may_sleep_ = std::any_of(model_->kinds.begin(), model_->kinds.end(),
+                             [](const NodePower& kind) { return kind.sleep.after < Time::max(); });
     nodes_.resize(world.cluster.nodes.size());
     bills_.resize(world.jobs.size());
     limits_.assign(world.jobs.size(), static_cast<std::uint8_t>(table().top()));
@@ -49,15 +51,15 @@ class Power {
   /// True when the draw of nodes is known.
   [[nodiscard]] bool active() const { return model_ != nullptr; }
   /// Nodes that wake let runs wait.
-  [[nodiscard]] bool counts_costs() const { return may_sleep(); }
+  [[nodiscard]] bool counts_costs() const { return may_sleep_; }
 
   template <class Kernel>
   void open(Kernel& kernel) {
     const Time now = kernel.state.now;
-    for (Meter& meter : places_) meter.since = now;
+    for (std::uint32_t number = 0; number < places_.size(); ++number) places_[number].since = mark(number, now);
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-      nodes_[i].since = now;
-      measure(kernel.state, NodeId{i});
+      nodes_[i].since = mark(place_number(NodeId{i}), now);
+      measure(NodeId{i}, now);
       plan_sleep(NodeId{i}, now);
     }
     caps_.open(now);
@@ -74,6 +76,7 @@ class Power {
     const Time now = kernel.state.now;
     if (caps_.next_time() == now) {
       caps_.happen(kernel, *this);
+      measure_relevelled(now);
       return keep_level(now);
     }
     std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
@@ -81,14 +84,14 @@ class Power {
     timers_.pop_back();
     Draw& node = nodes_[index(timer.node)];
     if (timer.generation != node.generation) return;
-    const bool is_empty = kernel.state.occupancy.first_on_node(timer.node) == no_index;
+    const bool is_empty = node.first_seat == no_index;
     if (node.phase == NodePhase::waking) {
       node.phase = NodePhase::on;
       if (is_empty) plan_sleep(timer.node, now);
     } else if (is_empty) {
       node.phase = NodePhase::asleep;
     }
-    measure(kernel.state, timer.node);
+    measure(timer.node, now);
     caps_.more_power(kernel);
   }
 
@@ -98,7 +101,7 @@ class Power {
     levels_[index(job)] = std::min(limits_[index(job)], caps_.level_for(kernel.state, job));
     caps_.began();
     Time longest{};
-    if (!may_sleep()) return longest;
+    if (!may_sleep_) return longest;
     for (const NodeId node : kernel.state.occupancy.nodes_of(job))
       longest = std::max(longest, wake(kernel.state, node));
     return longest;
@@ -110,24 +113,35 @@ class Power {
 
   template <class Kernel>
   void seated(Kernel& kernel, std::uint32_t at) {
+    const Seat& seat = kernel.state.occupancy.seat(at);
     if (at >= seats_.size()) seats_.resize(at + 1);
-    seats_[at] = {.since = kernel.state.now};
+    seats_[at] = {.occupant = draws_.occupant(kernel.state, seat.node, seat.job, seat.tasks, seat.card,
+                                              levels_[index(seat.job)]),
+                  .since = mark(place_number(seat.node), kernel.state.now)};
+    std::uint32_t* next = &nodes_[index(seat.node)].first_seat;
+    while (*next != no_index && seats_[*next].occupant < seats_[at].occupant) next = &seats_[*next].next_on_node;
+    seats_[at].next_on_node = std::exchange(*next, at);
   }
   template <class Kernel>
   void unseated(Kernel& kernel, std::uint32_t at) {
-    pay_seat(kernel.state, at);
+    const NodeId node = kernel.state.occupancy.seat(at).node;
+    pay_seat(seats_[at], mark(place_number(node), kernel.state.now));
+    std::uint32_t* next = &nodes_[index(node)].first_seat;
+    while (*next != at) next = &seats_[*next].next_on_node;
+    *next = seats_[at].next_on_node;
   }
 
   // Other runs are on the node than before.
   template <class Kernel>
   void touched(Kernel& kernel, NodeId node) {
-    measure(kernel.state, node);
-    if (kernel.state.occupancy.first_on_node(node) == no_index) plan_sleep(node, kernel.state.now);
+    measure(node, kernel.state.now);
+    if (nodes_[index(node)].first_seat == no_index) plan_sleep(node, kernel.state.now);
   }
 
   template <class Kernel>
   void react(Kernel& kernel) {
     caps_.react(kernel, *this);
+    measure_relevelled(kernel.state.now);
   }
 
   template <class State>
@@ -147,12 +161,12 @@ class Power {
 
   template <class Kernel>
   void ended(Kernel& kernel, JobId) {
-    if (kernel.all_finished()) settle(kernel.state);
+    if (kernel.all_finished()) settle(kernel.state.now);
   }
   // The measured span begins, or ends.
   template <class Kernel>
   void marked(Kernel& kernel, bool begins) {
-    settle(kernel.state);
+    settle(kernel.state.now);
     (begins ? at_begin_ : at_end_) = sums_;
     if (begins) {
       peak_mw_ = 0;
@@ -186,7 +200,8 @@ class Power {
     limits_[index(job)] = static_cast<std::uint8_t>(level);
     if (!kernel.works(job)) return;
     set_level(kernel, job, std::min(limits_[index(job)], caps_.level_for(kernel.state, job)));
-    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) measure(kernel.state, node);  // caps ask for limits
+    measure_relevelled(kernel.state.now);
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) measure(node, kernel.state.now);  // caps ask for limits
   }
 
   // ---- for caps ----
@@ -198,16 +213,29 @@ class Power {
   void set_level(Kernel& kernel, JobId job, std::uint8_t level) {
     if (levels_[index(job)] == level) return;
     levels_[index(job)] = level;
-    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) measure(kernel.state, node, false);
+    const Occupancy& occupancy = kernel.state.occupancy;
+    for (std::uint32_t at = occupancy.first_of_job(job); at != no_index; at = occupancy.seat(at).next_of_job) {
+      Draw& node = nodes_[index(occupancy.seat(at).node)];
+      if (!std::exchange(node.is_relevelled, true)) relevelled_.push_back(occupancy.seat(at).node);
+    }
     kernel.adapt_rate(job);
   }
-  /// The most that the node would draw with these runs on it, until another one begins; one that sleeps would wake.
-  template <class State>
-  [[nodiscard]] std::int64_t bound_mw(const State& state, NodeId at, std::vector<Occupant>& occupants) {
+  /// The draws of runs on nodes.
+  /// \{
+  [[nodiscard]] NodeDraws& draws() { return draws_; }
+  [[nodiscard]] const NodeDraws& draws() const { return draws_; }
+  /// \}
+  /// As it would be with runs on it: one that sleeps would wake.
+  [[nodiscard]] NodePhase phase_with(NodeId at, Occupants occupants) const {
     const NodePhase phase = nodes_[index(at)].phase;
-    const bool wakes = phase == NodePhase::asleep && !occupants.empty();
-    std::sort(occupants.begin(), occupants.end());
-    return draws_.bound_mw(state, at, wakes ? NodePhase::waking : phase, occupants);
+    return phase == NodePhase::asleep && !occupants.empty() ? NodePhase::waking : phase;
+  }
+  /// Calls visit(Occupant) for the runs on the node, by operator<.
+  template <class Visit>
+  void for_each_occupant(NodeId node, Visit visit) const {
+    for (std::uint32_t at = nodes_[index(node)].first_seat; at != no_index; at = seats_[at].next_on_node) {
+      visit(seats_[at].occupant);
+    }
   }
 
   // ---- results ----
@@ -251,21 +279,32 @@ class Power {
   [[nodiscard]] const PowerModel& model() const { return *model_; }
 
  private:
+  // What an instant is to the bills of one place.
+  struct Mark {
+    Time time = Time::max();
+    PassedSignals passed;
+  };
   struct Draw {
     NodeDraw draw;
-    Time since{};                   // idle and waking parts are booked up to here
+    Mark since;                     // idle and waking parts are booked up to here
     BillOf idle_is = BillOf::idle;  // since then
     NodePhase phase = NodePhase::on;
-    Time ready{};                  // while it wakes
-    std::uint32_t generation = 0;  // of its timer
+    bool is_relevelled = false;            // levels of its runs changed since it was measured
+    std::uint32_t first_seat = no_index;   // by Occupant's operator<
+    Time ready{};                          // while it wakes
+    std::uint32_t generation = 0;          // of its timer
   };
   struct SeatDraw {
-    Time since{};
+    Occupant occupant;
+    Mark since;
     std::int64_t mw = 0, rent = 0;
+    std::uint32_t next_on_node = no_index;
   };
   struct Meter {
-    Time since{};
+    Mark since;
     std::int64_t mw = 0, rent = 0;
+    Mark now;  // of the place, as it was asked for last
+    std::size_t carbon_step = 0, price_step = 0;
   };
   struct Timer {
     Time time;
@@ -289,32 +328,39 @@ class Power {
   [[nodiscard]] std::uint32_t place_number(NodeId node) const {
     return model_->place_of.empty() ? 0 : model_->place_of[index(node)];
   }
-  [[nodiscard]] const PowerPlace* place(std::uint32_t number) const {
-    return model_->places.empty() ? nullptr : &model_->places[number];
+  // Instants ascend.
+  const Mark& mark(std::uint32_t number, Time now) {
+    Meter& meter = places_[number];
+    if (meter.now.time != now) pass_signals(number, now);
+    return meter.now;
   }
-  [[nodiscard]] bool may_sleep() const {
-    return active() && std::any_of(model_->kinds.begin(), model_->kinds.end(),
-                                   [](const NodePower& kind) { return kind.sleep.after < Time::max(); });
+  GPUSCHED_RARE void pass_signals(std::uint32_t number, Time now) {
+    Meter& meter = places_[number];
+    meter.now.time = now;
+    if (model_->places.empty()) return;
+    const PowerPlace& place = model_->places[number];
+    meter.now.passed = {place.carbon_g_per_kwh.integral_to(now, meter.carbon_step),
+                        place.usd_per_mwh.integral_to(now, meter.price_step)};
   }
 
   // ---- booking ----
 
-  template <class State>
-  void pay_seat(const State& state, std::uint32_t at) {
-    SeatDraw& draw = seats_[at];
-    const Seat& seat = state.occupancy.seat(at);
+  void pay_seat(SeatDraw& seat, const Mark& now) {
+    if (seat.since.time == now.time) return;
     Bill bill;
-    bill.add(place(place_number(seat.node)), draw.mw, draw.rent, draw.since, state.now);
-    draw.since = state.now;
-    bills_[index(seat.job)] += bill;
+    bill.add(seat.mw, seat.rent, now.time - seat.since.time, now.passed - seat.since.passed);
+    seat.since = now;
+    bills_[index(seat.occupant.job)] += bill;
     sums_.jobs += bill;
   }
 
-  void pay_node(NodeId at, Time now) {
+  void pay_node(NodeId at, const Mark& now) {
     Draw& node = nodes_[index(at)];
-    const PowerPlace* const where = place(place_number(at));
-    other(node.idle_is).add(where, node.draw.idle_mw, node.draw.idle_rent, node.since, now);
-    other(BillOf::waking).add(where, node.draw.waking_mw, 0, node.since, now);
+    if (node.since.time == now.time) return;
+    const Time span = now.time - node.since.time;
+    const PassedSignals passed = now.passed - node.since.passed;
+    other(node.idle_is).add(node.draw.idle_mw, node.draw.idle_rent, span, passed);
+    if (node.draw.waking_mw != 0) other(BillOf::waking).add(node.draw.waking_mw, 0, span, passed);
     node.since = now;
   }
 
@@ -323,72 +369,79 @@ class Power {
   }
 
   // Losses that do not depend on the draw are at the first place.
-  void pay_meter(std::uint32_t number, Time now) {
+  void pay_meter(std::uint32_t number, const Mark& now) {
     Meter& meter = places_[number];
+    if (meter.since.time == now.time) return;
+    const Time span = now.time - meter.since.time;
+    const PassedSignals passed = now.passed - meter.since.passed;
     const std::int64_t lost = lost_mw(meter.mw) + (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
-    other(BillOf::losses).add(place(number), lost, 0, meter.since, now);
-    sums_.meter.add(place(number), meter.mw + lost, meter.rent, meter.since, now);
+    other(BillOf::losses).add(lost, 0, span, passed);
+    sums_.meter.add(meter.mw + lost, meter.rent, span, passed);
     meter.since = now;
   }
 
   [[nodiscard]] Bill& other(BillOf whose) { return sums_.others[static_cast<std::size_t>(whose)]; }
 
   // Books everything up to now.
-  template <class State>
-  void settle(const State& state) {
+  void settle(Time now) {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-      for (std::uint32_t at = state.occupancy.first_on_node(NodeId{i}); at != no_index;
-           at = state.occupancy.seat(at).next_on_node) {
-        pay_seat(state, at);
+      const Mark& here = mark(place_number(NodeId{i}), now);
+      for (std::uint32_t at = nodes_[i].first_seat; at != no_index; at = seats_[at].next_on_node) {
+        pay_seat(seats_[at], here);
       }
-      pay_node(NodeId{i}, state.now);
+      pay_node(NodeId{i}, here);
     }
-    for (std::uint32_t number = 0; number < places_.size(); ++number) pay_meter(number, state.now);
-    peak_at(state.now);
-    caps_.settle(state.now);
+    for (std::uint32_t number = 0; number < places_.size(); ++number) pay_meter(number, mark(number, now));
+    peak_at(now);
+    caps_.settle(now);
   }
 
   // ---- measuring ----
 
   // What the node draws from now on, and for whom. `others`: there are other runs, or other limits, than before.
-  template <class State>
-  void measure(const State& state, NodeId at, bool others = true) {
+  void measure(NodeId at, Time now, bool others = true) {
+    const Draw& node = nodes_[index(at)];
     occupants_.clear();
-    for (std::uint32_t seat = state.occupancy.first_on_node(at); seat != no_index;
-         seat = state.occupancy.seat(seat).next_on_node) {
-      occupants_.push_back(occupant(state.occupancy, seat));
+    for (std::uint32_t seat = node.first_seat; seat != no_index; seat = seats_[seat].next_on_node) {
+      Occupant& occupant = seats_[seat].occupant;
+      draws_.set_level(at, occupant, levels_[index(occupant.job)]);
+      occupants_.push_back(&occupant);
     }
-    std::sort(occupants_.begin(), occupants_.end());
     if (parts_.size() < occupants_.size()) parts_.resize(occupants_.size());
-    const std::span<OccupantDraw> parts = std::span(parts_).first(occupants_.size());
-    const NodePhase phase = nodes_[index(at)].phase;
-    set_draw(at, draws_.measure(state, at, phase, occupants_, parts),
-             phase == NodePhase::asleep ? BillOf::asleep : BillOf::idle, state.now);
-    for (std::size_t i = 0; i < occupants_.size(); ++i) {
-      SeatDraw& seat = seats_[occupants_[i].seat];
-      if (seat.mw == parts[i].mw && seat.rent == parts[i].rent) continue;
-      pay_seat(state, occupants_[i].seat);
-      seat.mw = parts[i].mw;
-      seat.rent = parts[i].rent;
+    const std::span<std::int64_t> parts = std::span(parts_).first(occupants_.size());
+    set_draw(at, draws_.measure(at, node.phase, occupants_, parts),
+             node.phase == NodePhase::asleep ? BillOf::asleep : BillOf::idle, now);
+    std::uint32_t number = node.first_seat;
+    for (const std::int64_t part : parts) {
+      SeatDraw& seat = seats_[number];
+      number = seat.next_on_node;
+      if (seat.mw == part && seat.rent == seat.occupant.rent) continue;
+      pay_seat(seat, mark(place_number(at), now));
+      seat.mw = part;
+      seat.rent = seat.occupant.rent;
     }
-    if (caps_.covers(at)) caps_.measured(state, at, occupants_, *this, others);
+    if (caps_.covers(at)) caps_.measured(at, occupants_, *this, others);
   }
-
-  [[nodiscard]] Occupant occupant(const Occupancy& occupancy, std::uint32_t at) const {
-    const Seat& seat = occupancy.seat(at);
-    return {.job = seat.job, .tasks = seat.tasks, .card = seat.card, .level = levels_[index(seat.job)], .seat = at};
+  // Nodes on which nothing but levels changed.
+  void measure_relevelled(Time now) {
+    for (const NodeId node : relevelled_) {
+      nodes_[index(node)].is_relevelled = false;
+      measure(node, now, false);
+    }
+    relevelled_.clear();
   }
 
   void set_draw(NodeId at, const NodeDraw& draw, BillOf idle_is, Time now) {
     Draw& node = nodes_[index(at)];
     const bool idles_alike = draw.idle_mw == node.draw.idle_mw && draw.waking_mw == node.draw.waking_mw &&
                              draw.idle_rent == node.draw.idle_rent && idle_is == node.idle_is;
-    if (!idles_alike) pay_node(at, now);
+    const std::uint32_t number = place_number(at);
+    if (!idles_alike) pay_node(at, mark(number, now));
     const std::int64_t change = draw.mw - node.draw.mw;
     if (change != 0 || draw.rent != node.draw.rent) {
-      pay_meter(place_number(at), now);
-      places_[place_number(at)].mw += change;
-      places_[place_number(at)].rent += draw.rent - node.draw.rent;
+      pay_meter(number, mark(number, now));
+      places_[number].mw += change;
+      places_[number].rent += draw.rent - node.draw.rent;
       peak_at(now);
       draw_mw_ += change;
       caps_.change(at, change, now);
@@ -453,8 +506,10 @@ class Power {
   std::int64_t draw_mw_ = 0, peak_mw_ = 0, peak_at_end_mw_ = 0;
   Time drawn_since_{};
   std::optional<PowerLevels> levels_over_time_;
-  std::vector<Occupant> occupants_;  // of measure()
-  std::vector<OccupantDraw> parts_;  // likewise
+  bool may_sleep_ = false;
+  std::vector<NodeId> relevelled_;           // since they were measured
+  std::vector<const Occupant*> occupants_;   // of measure()
+  std::vector<std::int64_t> parts_;          // likewise
 };
 
 }  // namespace gpusched::detail

@@ -53,6 +53,7 @@ class PowerCaps {
       }
     }
     node_at_level_.assign(std::size_t{nodes} * (top + 2), 0);
+    bounds_.resize(top + 2);
   }
 
   [[nodiscard]] bool covers(NodeId node) const { return !caps_.empty() && !caps_of_[index(node)].empty(); }
@@ -111,20 +112,22 @@ class PowerCaps {
     }
   }
   /// Other runs are on a node than before (`others`) or have another limit, or only another level.
-  template <class State, class Power>
-  void measured(const State& state, NodeId node, const std::vector<Occupant>& occupants, Power& power, bool others) {
+  template <class Power>
+  void measured(NodeId node, Occupants occupants, Power& power, bool others) {
     is_dirty_ = is_dirty_ || others;
+    const std::uint32_t begin = others ? 0 : present();
     const std::uint32_t end = model_->cap_latency.us > 0 ? present() + 1 : present();
-    for (std::uint32_t level = others ? 0 : present(); level < end; ++level) {
-      scratch_ = occupants;
-      for (Occupant& occupant : scratch_) {
-        if (level == present()) continue;
-        occupant.level = std::min(power.limit(occupant.job), static_cast<std::uint8_t>(level));
-      }
-      const std::int64_t mw = power.bound_mw(state, node, scratch_);
+    if (begin == end) return;
+    const NodePhase phase = power.phase_with(node, occupants);
+    if (others) {
+      const auto limit = [&](JobId job) { return power.limit(job); };
+      power.draws().bound_at_levels_mw(node, phase, occupants, limit, std::span(bounds_).first(present()));
+    }
+    if (end > present()) bounds_[present()] = power.draws().bound_mw(node, phase, occupants);
+    for (std::uint32_t level = begin; level < end; ++level) {
       std::int64_t& before = node_at_level_[std::size_t{index(node)} * (top_ + 2) + level];
-      for (const std::uint32_t number : caps_of_[index(node)]) caps_[number].at_level[level] += mw - before;
-      before = mw;
+      for (const std::uint32_t number : caps_of_[index(node)]) caps_[number].at_level[level] += bounds_[level] - before;
+      before = bounds_[level];
     }
   }
 
@@ -135,7 +138,7 @@ class PowerCaps {
   bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps, Power& power) {
     if (caps_.empty()) return true;
     if (!plan_.is_open()) open_plan(state, power);
-    const auto level_of = [&](const Occupant& occupant) { return planning_level(state, occupant.job, power); };
+    const auto level_of = [&](JobId planned) { return planning_level(state, planned, power); };
     const std::uint32_t entry = planning_entry();
     const auto drawn = [&](NodeId node) { return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry]; };
     plan_.put(state, job, grants, level_of, drawn, power);
@@ -471,7 +474,7 @@ class PowerCaps {
   std::deque<Lowering> lowerings_;           // by time
   std::vector<std::int64_t> rises_, saved_;  // by cap: of admits(), of choose_steps()
   std::vector<Slower> slower_;
-  std::vector<Occupant> scratch_;
+  std::vector<std::int64_t> bounds_;  // of measured(), as a row of node_at_level_
 };
 
 }  // namespace gpusched::detail

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "gpusched/data/power_model.hpp"
@@ -59,7 +60,11 @@ class DrawTable {
   [[nodiscard]] std::int64_t idle_mw(std::uint32_t type) const { return idle_mw_[type]; }
   /// What a job of that family, alone on a GPU, adds to that.
   [[nodiscard]] std::int64_t busy_mw(std::uint32_t family, std::uint32_t type, std::uint32_t level) const {
-    return busy_mw_[(std::size_t{family} * model_->gpus.size() + type) * levels_ + level];
+    return busy_mw(family, type)[level];
+  }
+  /// The same by level.
+  [[nodiscard]] std::span<const std::int64_t> busy_mw(std::uint32_t family, std::uint32_t type) const {
+    return std::span(busy_mw_).subspan((std::size_t{family} * model_->gpus.size() + type) * levels_, levels_);
   }
   /// What jobs that keep a GPU busy for `share` of the time add under a limit, whose draw when it is always busy is
   /// `full_w`.

@@ -438,7 +438,7 @@ Result<AnyPolicy> make_packing(PackingRule rule, const PolicyParameters& paramet
                         " looks at what nodes draw; expected --power FILE");
     }
     const auto families = static_cast<std::uint32_t>(context.jobs->families().size());
-    power = NodePacker::Power{.rises = PowerRises(*context.power, families),
+    power = NodePacker::Power{.rises = PowerRises(*context.power, *context.cluster, families),
                               .alpha = rule == PackingRule::pwr ? 1 : parameters.number("alpha")};
   }
   return AnyPolicy(Packing(rule, drawing_seed(seed, context), std::move(pods), std::move(power)));

@@ -17,7 +17,8 @@ namespace gpusched {
 class PowerRises {
  public:
   /// `model` must outlive this. `families`: of the table's jobs.
-  PowerRises(const PowerModel& model, std::uint32_t families) : model_(&model), draws_(model, families) {}
+  PowerRises(const PowerModel& model, const Cluster& cluster, std::uint32_t families)
+      : model_(&model), draws_(model, cluster, families), runs_(cluster.nodes.size()) {}
 
   /// The job holds GPUs or cores, as View::for_each_grant tells; it left the node. O(runs on its nodes).
   /// \{
@@ -37,14 +38,15 @@ class PowerRises {
     std::int64_t mw = -1;                     // what the node draws with them; < 0: not known
   };
 
-  NodeRuns& runs_on(NodeId node);
-  [[nodiscard]] std::int64_t measure(const View& view, NodeId node, const std::vector<detail::Occupant>& occupants);
+  [[nodiscard]] std::uint8_t top_level() const { return static_cast<std::uint8_t>(draws_.table().top()); }
+  [[nodiscard]] std::int64_t measure(NodeId node, const std::vector<detail::Occupant>& occupants);
 
   const PowerModel* model_;
   detail::NodeDraws draws_;
-  std::vector<NodeRuns> runs_;               // by node
-  std::vector<detail::Occupant> with_task_;  // of watts()
-  std::vector<detail::OccupantDraw> parts_;  // of measure()
+  std::vector<NodeRuns> runs_;                  // by node
+  std::vector<detail::Occupant> with_task_;     // of watts()
+  std::vector<const detail::Occupant*> there_;  // of measure()
+  std::vector<std::int64_t> parts_;             // likewise
 };
 
 }  // namespace gpusched

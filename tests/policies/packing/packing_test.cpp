@@ -110,7 +110,7 @@ test::Row pod_with_cores(MilliGpu gpu_milli, std::int64_t cpu_milli) {
 // node alone. The last needs a card with 600 left and a core: the V100 left, for 270 W and a core's 80.
 TEST(Packing, PwrTakesTheNodeAndCardWhoseDrawRisesLeast) {
   const PowerModel model = two_kinds();
-  const NodePacker::Power power{.rises = PowerRises(model, 1)};
+  const NodePacker::Power power{.rises = PowerRises(model, two_types(), 1)};
   EXPECT_EQ(places({pod_with_cores(400, 500), pod_with_cores(400, 400), pod_with_cores(500, 300),
                     pod_with_cores(1000, 100), pod_with_cores(600, 1000)},
                    two_types(), PackingRule::pwr, {}, power),
@@ -126,7 +126,7 @@ TEST(Packing, PwrBesideFgdWeighsBoth) {
     cluster.nodes[1].gpus = 3;
     const std::vector<TypicalPod> typical = {{.cards = 2, .card_milli = 1000, .share = 1}};
     return places({pod_with_cores(1000, 0)}, cluster, PackingRule::pwr_fgd, typical,
-                  NodePacker::Power{.rises = PowerRises(model, 1), .alpha = alpha})
+                  NodePacker::Power{.rises = PowerRises(model, cluster, 1), .alpha = alpha})
         .front()
         .node;
   };
@@ -187,10 +187,12 @@ TEST(Packing, APodCostsTheScoresOfTheNodesThatChanged) {
   for (const PackingRule rule :
        {PackingRule::fgd, PackingRule::best_fit, PackingRule::gpu_clustering, PackingRule::pwr, PackingRule::pwr_fgd}) {
     const JobTable jobs = table_of(std::vector<test::Row>(pods, pod(1000)));
-    Engine engine(jobs, Cluster::homogeneous(nodes, 8));
+    const Cluster cluster = Cluster::homogeneous(nodes, 8);
+    Engine engine(jobs, cluster);
     engine.advance();
     Decision decision = engine.decision();
-    NodePacker packer(rule, 7, typical_pods(jobs), NodePacker::Power{.rises = PowerRises(model, 1)});
+    NodePacker packer(rule, 7, typical_pods(jobs),
+                      NodePacker::Power{.rises = PowerRises(model, engine.view().cluster(), 1)});
     for (std::uint32_t i = 0; i < pods; ++i) {
       const NodePacker::Choice choice = packer.choose(engine.view(), JobId{i}, {});
       const NodeTasks there{.node = choice.node, .tasks = 1, .device = choice.device};

@@ -191,8 +191,7 @@ TEST(Packing, APodCostsTheScoresOfTheNodesThatChanged) {
     Engine engine(jobs, cluster);
     engine.advance();
     Decision decision = engine.decision();
-    NodePacker packer(rule, 7, typical_pods(jobs),
-                      NodePacker::Power{.rises = PowerRises(model, engine.view().cluster(), 1)});
+    NodePacker packer(rule, 7, typical_pods(jobs), NodePacker::Power{.rises = PowerRises(model, cluster, 1)});
     for (std::uint32_t i = 0; i < pods; ++i) {
       const NodePacker::Choice choice = packer.choose(engine.view(), JobId{i}, {});
       const NodeTasks there{.node = choice.node, .tasks = 1, .device = choice.device};

@@ -64,8 +64,8 @@ class Signal {
   [[nodiscard]] WideInt integral(Time begin, Time end) const {
     return steps_.empty() ? 0 : from_first(end) - from_first(begin);
   }
-  /// The integral from the first step to `t`, for instants that ascend: `step` holds where the last call ended, at first
-  /// 0. O(1) amortised.
+  /// The integral from the first step to `t`, for instants that ascend: `step` holds where the last call ended, at
+  /// first 0. O(1) amortised.
   [[nodiscard]] WideInt integral_to(Time t, std::size_t& step) const {
     if (steps_.empty()) return 0;
     while (step + 1 < steps_.size() && steps_[step + 1].time <= t) ++step;

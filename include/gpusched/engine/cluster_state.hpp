@@ -47,7 +47,8 @@ class ClusterState : public Capacity {
   /// Chooses nodes for the whole gang by `rule` and takes them. Returns the head of the grant list, or no_index when
   /// the gang does not fit (then nothing changed). `speeds`: the gang's, by GPU type, for Placement::fastest; none: all
   /// types are equally fast. Ends defer_index().
-  std::uint32_t place(const Shape& shape, std::uint32_t vc, Placement rule, std::span<const RatePpm> speeds = {}) {
+  GPUSCHED_HOT std::uint32_t place(const Shape& shape, std::uint32_t vc, Placement rule,
+                                   std::span<const RatePpm> speeds = {}) {
     if (!may_fit(shape, vc)) return no_index;
     refresh_index();
     if (is_plain_pool() && takes_whole_gpus(shape) && rule != Placement::random) {  // which draws
@@ -157,7 +158,7 @@ class ClusterState : public Capacity {
   }
 
   // Tries the fastest types alone, then with the next, and so on.
-  std::uint32_t place_fastest(const Shape& shape, std::uint32_t vc, std::span<const RatePpm> speeds) {
+  GPUSCHED_RARE std::uint32_t place_fastest(const Shape& shape, std::uint32_t vc, std::span<const RatePpm> speeds) {
     const auto speed_on = [&](const detail::NodeClass& alike) {
       return alike.gpu_type < speeds.size() ? speeds[alike.gpu_type] : reference_rate;
     };

@@ -208,7 +208,7 @@ class Decision {
   }
 
   // A job whose user made it smaller at this instant keeps the nodes on which it has the most tasks.
-  std::uint32_t place_where_it_ran(JobId job, const Shape& shape) {
+  GPUSCHED_RARE std::uint32_t place_where_it_ran(JobId job, const Shape& shape) {
     const auto resized = std::find_if(state_->resized.begin(), state_->resized.end(),
                                       [job](const detail::Resized& other) { return other.job == job; });
     if (resized == state_->resized.end() || shape.tasks > resized->tasks) return no_index;

@@ -205,20 +205,13 @@ class Kernel : public SavedStates {
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
     const Time submit = state.arrived < state.coming ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);
-    return state.effects.any() && !all_finished() ? state.effects.next_time(own, state.others_go_on) : own;
+    return state.effects.any() && !all_finished() ? next_time_of_effects(own) : own;
   }
 
   /// Applies all events of this instant: ends of runs and timers, what each effect brings, submissions.
   GPUSCHED_HOT void happen_all() {
     while (planned_due()) happen();
-    if (state.effects.any()) {
-      call([this](auto& effect) {
-        if constexpr (requires { effect.happen(*this); }) {
-          while (effect.next_time() == state.now && !all_finished()) effect.happen(*this);
-        }
-      });
-      react();
-    }
+    if (state.effects.any()) happen_of_effects();
     while (submission_due()) arrive();
   }
 
@@ -243,19 +236,7 @@ class Kernel : public SavedStates {
 
   /// What follows from all that happened, or was commanded, at this instant.
   void react() {
-    if (!state.effects.any()) return;
-    if (!state.touched.empty()) {
-      state.told.swap(state.touched);
-      for (const NodeId node : state.told) {
-        call([&](auto& effect) {
-          if constexpr (requires { effect.touched(*this, node); }) effect.touched(*this, node);
-        });
-      }
-      state.told.clear();
-    }
-    call([this](auto& effect) {
-      if constexpr (requires { effect.react(*this); }) effect.react(*this);
-    });
+    if (state.effects.any()) react_of_effects();
   }
 
   // ---- commands ----
@@ -299,7 +280,7 @@ class Kernel : public SavedStates {
   }
 
   /// A running job was given other nodes, which may have another rate.
-  void move(JobId job) {
+  GPUSCHED_RARE void move(JobId job) {
     if (state.effects.any())
       move_under_effects(job);
     else
@@ -309,14 +290,14 @@ class Kernel : public SavedStates {
 
   using SavedStates::adjust;
 
-  void hold(JobId job, bool held) {
+  GPUSCHED_RARE void hold(JobId job, bool held) {
     keep_accounts();
     state[job].held = held;
     adapt_rate(job);
   }
 
   /// Precondition: the state knows what nodes draw, or nothing happens.
-  void limit_power(JobId job, Time microwatts) {
+  GPUSCHED_RARE void limit_power(JobId job, Time microwatts) {
     Power& power = state.effects.get<Power>();
     if (power.active()) power.limit_power(*this, job, static_cast<double>(microwatts.us) / 1e6);
   }
@@ -398,6 +379,34 @@ class Kernel : public SavedStates {
   [[nodiscard]] bool submission_due() const {
     const auto submits = state.jobs->submits();
     return state.arrived < state.coming && submits[state.arrived] == state.now;
+  }
+
+  [[nodiscard]] GPUSCHED_RARE Time next_time_of_effects(Time own) const {
+    return state.effects.next_time(own, state.others_go_on);
+  }
+
+  GPUSCHED_RARE void happen_of_effects() {
+    call([this](auto& effect) {
+      if constexpr (requires { effect.happen(*this); }) {
+        while (effect.next_time() == state.now && !all_finished()) effect.happen(*this);
+      }
+    });
+    react_of_effects();
+  }
+
+  GPUSCHED_RARE void react_of_effects() {
+    if (!state.touched.empty()) {
+      state.told.swap(state.touched);
+      for (const NodeId node : state.told) {
+        call([&](auto& effect) {
+          if constexpr (requires { effect.touched(*this, node); }) effect.touched(*this, node);
+        });
+      }
+      state.told.clear();
+    }
+    call([this](auto& effect) {
+      if constexpr (requires { effect.react(*this); }) effect.react(*this);
+    });
   }
 
   // Precondition: submission_due().

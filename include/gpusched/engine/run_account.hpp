@@ -177,7 +177,16 @@ class RunAccount {
 
   /// Closes the account of a run that is over and settled. `saves`: what was at risk is kept.
   void close_account(JobId job, bool saves) {
-    if (state.accounts.empty()) return;
+    if (!state.accounts.empty()) close_kept_account(job, saves);
+  }
+
+  /// GPUs of the present run, or of the last one.
+  [[nodiscard]] MilliGpu held_milli(JobId job) const {
+    return state.sizes().active() ? state.sizes()[job].milli : state.jobs->shape(job).gpu_milli();
+  }
+
+ private:
+  GPUSCHED_RARE void close_kept_account(JobId job, bool saves) {
     JobAccount& account = state.accounts[index(job)];
     if (saves) {
       account.useful_now += account.at_risk.gpu;
@@ -197,12 +206,6 @@ class RunAccount {
     account.ran_before = state[job].ran;
   }
 
-  /// GPUs of the present run, or of the last one.
-  [[nodiscard]] MilliGpu held_milli(JobId job) const {
-    return state.sizes().active() ? state.sizes()[job].milli : state.jobs->shape(job).gpu_milli();
-  }
-
- private:
   [[nodiscard]] GPUSCHED_RARE bool stands_still(JobId job) const {
     bool still = false;
     state.effects.for_each([&](const auto& effect) {
@@ -256,7 +259,7 @@ class RunAccount {
   }
 
   /// Books what passed so far, at the size that the run has.
-  void book_until_now(JobId job) {
+  GPUSCHED_RARE void book_until_now(JobId job) {
     SavedState none;
     book_segment(job, state.accounts[index(job)], state.saved.empty() ? none : state.saved[index(job)]);
   }

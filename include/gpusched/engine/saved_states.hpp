@@ -45,20 +45,7 @@ class SavedStates : public RunAccount {
  protected:
   /// Adds what a start costs to the work left. `waits`: until the nodes of the run are ready, transfers left out.
   void begin_costs(JobId job, Time waits) {
-    if (state.saved.empty()) return;
-    JobState& run = state[job];
-    SavedState& saved = state.saved[index(job)];
-    const RatePpm rate = working_rate(job);
-    saved = {.kills = saved.kills, .was_killed = saved.was_killed};
-    plan_checkpoints(job, rate);
-    if (!run.must_restart && waits.us == 0) return;
-    const PreemptionCost& cost = state.options.preemption;
-    Time load = waits;
-    if (run.must_restart) load += saved.was_killed ? cost.restart : cost.checkpoint + cost.restart;
-    saved.loading = saved.loading_left = EngineState::work_done(rate, load);
-    run.remaining = later_by(run.remaining, saved.loading);
-    if (waits.us > 0) saved.after_wait = run.remaining - EngineState::work_done(rate, waits);
-    run.must_restart = saved.was_killed = false;
+    if (!state.saved.empty()) begin_saved(job, waits);
   }
 
   /// Ends a run before its attempt is done: what is left is what the run began with, less what is kept of it. A load
@@ -142,7 +129,7 @@ class SavedStates : public RunAccount {
   }
 
   /// More or less work, as a policy says: overhead.
-  void adjust(JobId job, Time change) {
+  GPUSCHED_RARE void adjust(JobId job, Time change) {
     keep_accounts();
     settle_now(job);
     change = std::max(change, Time{} - state[job].remaining);
@@ -175,6 +162,22 @@ class SavedStates : public RunAccount {
   }
 
  private:
+  GPUSCHED_RARE void begin_saved(JobId job, Time waits) {
+    JobState& run = state[job];
+    SavedState& saved = state.saved[index(job)];
+    const RatePpm rate = working_rate(job);
+    saved = {.kills = saved.kills, .was_killed = saved.was_killed};
+    plan_checkpoints(job, rate);
+    if (!run.must_restart && waits.us == 0) return;
+    const PreemptionCost& cost = state.options.preemption;
+    Time load = waits;
+    if (run.must_restart) load += saved.was_killed ? cost.restart : cost.checkpoint + cost.restart;
+    saved.loading = saved.loading_left = EngineState::work_done(rate, load);
+    run.remaining = later_by(run.remaining, saved.loading);
+    if (waits.us > 0) saved.after_wait = run.remaining - EngineState::work_done(rate, waits);
+    run.must_restart = saved.was_killed = false;
+  }
+
   void plan_checkpoints(JobId job, RatePpm rate) {
     JobState& run = state[job];
     SavedState& saved = state.saved[index(job)];

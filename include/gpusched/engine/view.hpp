@@ -100,7 +100,7 @@ class View {
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
   /// What the job asks for now, or at() an event.
-  [[nodiscard]] const Shape& shape(JobId job) const { return state_->jobs->shapes()[shape_id(job)]; }
+  [[nodiscard]] GPUSCHED_HOT const Shape& shape(JobId job) const { return state_->jobs->shapes()[shape_id(job)]; }
   /// The shape of that number, below shape_count().
   [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
   /// Number of the job's shape, below shape_count().

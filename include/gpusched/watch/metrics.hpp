@@ -76,7 +76,9 @@ class RunLog {
   [[nodiscard]] detail::WideInt held() const { return at_end_.held - at_begin_.held; }
   [[nodiscard]] detail::WideInt withheld() const { return at_end_.withheld - at_begin_.withheld; }
   [[nodiscard]] detail::WideInt idle() const { return at_end_.idle - at_begin_.idle; }
-  [[nodiscard]] detail::WideInt capacity() const { return at_end_.capacity - at_begin_.capacity; }
+  [[nodiscard]] detail::WideInt capacity() const {
+    return detail::WideInt{capacity_} * (at_end_.passed - at_begin_.passed).us;
+  }
   /// \}
   /// As withheld(), from the first measured submission to the last.
   [[nodiscard]] detail::WideInt withheld_while_submitting() const {
@@ -132,12 +134,14 @@ class RunLog {
 
   // Integrals over time, in microseconds times thousandths of a GPU.
   struct Sums {
-    detail::WideInt held = 0, withheld = 0, idle = 0, capacity = 0, withheld_while_submitting = 0;
+    detail::WideInt held = 0, withheld = 0, idle = 0, withheld_while_submitting = 0;
+    Time passed{};
     void add(const RunLog& log, Time span) {
       held += detail::WideInt{log.held_} * span.us;
-      withheld += detail::WideInt{log.withheld_} * span.us;
       idle += detail::WideInt{log.idle_} * span.us;
-      capacity += detail::WideInt{log.capacity_} * span.us;
+      passed += span;
+      if (log.withheld_ == 0) return;
+      withheld += detail::WideInt{log.withheld_} * span.us;
       withheld_while_submitting += detail::WideInt{log.withheld_} * log.span_.while_submitting(span).us;
     }
   };

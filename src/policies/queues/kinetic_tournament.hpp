@@ -22,16 +22,10 @@ struct Claim {
 
 namespace detail {
 
-/// Sign of a.weight x (now - a.submit) - b.weight x (now - b.submit), exactly: products of a 53-bit mantissa and a
-/// 63-bit time fit 128 bits. Preconditions: weights positive and finite, neither claim submitted after now.
-GPUSCHED_RARE inline int compare_growth(const Claim& a, const Claim& b, Time now) {
+// Of claims that may be equal: aligns the mantissas.
+GPUSCHED_RARE inline int compare_close_growth(const Claim& a, const Claim& b, Time now) {
   const std::int64_t wait_a = (now - a.submit).us;
   const std::int64_t wait_b = (now - b.submit).us;
-  const double product_a = a.weight * static_cast<double>(wait_a);
-  const double product_b = b.weight * static_cast<double>(wait_b);
-  constexpr double clear = 1 + 1e-14;  // beyond the rounding of the three operations
-  if (product_a > product_b * clear) return 1;
-  if (product_b > product_a * clear) return -1;
   if (wait_a == 0 || wait_b == 0) return (wait_a > 0 ? 1 : 0) - (wait_b > 0 ? 1 : 0);
   __extension__ using Wide = unsigned __int128;
   int exponent_a = 0;
@@ -46,6 +40,17 @@ GPUSCHED_RARE inline int compare_growth(const Claim& a, const Claim& b, Time now
   if (exponent_a > exponent_b) wide_a <<= exponent_a - exponent_b;
   if (exponent_b > exponent_a) wide_b <<= exponent_b - exponent_a;
   return wide_a > wide_b ? 1 : wide_a < wide_b ? -1 : 0;
+}
+
+/// Sign of a.weight x (now - a.submit) - b.weight x (now - b.submit), exactly: products of a 53-bit mantissa and a
+/// 63-bit time fit 128 bits. Preconditions: weights positive and finite, neither claim submitted after now.
+inline int compare_growth(const Claim& a, const Claim& b, Time now) {
+  const double product_a = a.weight * static_cast<double>((now - a.submit).us);
+  const double product_b = b.weight * static_cast<double>((now - b.submit).us);
+  constexpr double clear = 1 + 1e-14;  // beyond the rounding of the three operations
+  if (product_a > product_b * clear) return 1;
+  if (product_b > product_a * clear) return -1;
+  return compare_close_growth(a, b, now);
 }
 
 }  // namespace detail

@@ -103,7 +103,7 @@ class LengthTree {
 
   [[nodiscard]] std::uint32_t winner(std::uint32_t at) const { return at == no_index ? no_index : nodes_[at].first; }
 
-  [[nodiscard]] std::uint32_t better(std::uint32_t a, std::uint32_t b, Time now) const {
+  [[nodiscard]] GPUSCHED_HOT std::uint32_t better(std::uint32_t a, std::uint32_t b, Time now) const {
     if (a == no_index || b == no_index) return a == no_index ? b : a;
     return order_.before(nodes_[a].entry.claim, nodes_[b].entry.claim, now) ? a : b;
   }

@@ -128,7 +128,7 @@ class CapPlan {
   std::vector<std::uint32_t> number_of_;  // by job: in jobs_, or no_index
   // What was allocated once is used again: more of these lists than count.
   std::vector<NodePlan> plans_;
-  std::size_t planned_ = 0;  // of them
+  std::size_t planned_ = 0;                            // of them
   std::vector<std::pair<JobId, std::uint32_t>> jobs_;  // that the decision put elsewhere, and their grants
   JobId job_ = no_job;                                 // of put()
   std::uint32_t grants_ = no_index;

@@ -115,7 +115,8 @@ class NodeDraws {
     if (kind(at).cpus > 0 && load > 0) {
       divide(
           DrawTable::milliwatts(cpus_w(at, load)) - unused.idle_cpus_mw, load, occupants.size(),
-          [&](std::size_t i) { return occupants[i]->cpu_load; }, [&](std::size_t i) -> std::int64_t& { return parts[i]; });
+          [&](std::size_t i) { return occupants[i]->cpu_load; },
+          [&](std::size_t i) -> std::int64_t& { return parts[i]; });
     }
     for (const std::int64_t part : parts) node.mw += part;
     return node;
@@ -130,7 +131,8 @@ class NodeDraws {
   }
   /// The same for each level if no occupant were above it, nor above limit(job).
   template <class Limit>
-  void bound_at_levels_mw(NodeId at, NodePhase phase, Occupants occupants, Limit limit, std::span<std::int64_t> bounds) {
+  void bound_at_levels_mw(NodeId at, NodePhase phase, Occupants occupants, Limit limit,
+                          std::span<std::int64_t> bounds) {
     std::fill(bounds.begin(), bounds.end(), bound_beside_gpus_mw(at, phase, occupants));
     bool any_shares = false;
     for (const Occupant* const occupant : occupants) {
@@ -207,11 +209,12 @@ class NodeDraws {
   }
 
   void share(std::uint32_t type, const Occupant& occupant, std::size_t number, std::uint8_t level) {
-    shared_.push_back({.occupant = number,
-                       .card = occupant.card,
-                       .family = occupant.family,
-                       .busy = model_->busy_share(occupant.family, type) * static_cast<double>(occupant.milli) / whole_gpu,
-                       .level = level});
+    shared_.push_back(
+        {.occupant = number,
+         .card = occupant.card,
+         .family = occupant.family,
+         .busy = model_->busy_share(occupant.family, type) * static_cast<double>(occupant.milli) / whole_gpu,
+         .level = level});
   }
 
   // Jobs that share a card add up to one load.
@@ -221,7 +224,8 @@ class NodeDraws {
     std::stable_sort(shared_.begin(), shared_.end(), [](const Shared& a, const Shared& b) { return a.card < b.card; });
     for (std::size_t begin = 0, end = 0; begin < shared_.size(); begin = end) {
       double busy = 0;
-      for (end = begin; end < shared_.size() && shared_[end].card == shared_[begin].card; ++end) busy += shared_[end].busy;
+      for (end = begin; end < shared_.size() && shared_[end].card == shared_[begin].card; ++end)
+        busy += shared_[end].busy;
       visit(std::span<const Shared>(shared_).subspan(begin, end - begin), busy);
     }
   }
@@ -234,9 +238,8 @@ class NodeDraws {
       if (is_share(*occupant)) share(type, *occupant, 0, level_of(*occupant));
     }
     std::int64_t mw = 0;
-    for_each_card([&](std::span<const Shared> card, double busy) {
-      mw += DrawTable::milliwatts(most_w(type, card, busy));
-    });
+    for_each_card(
+        [&](std::span<const Shared> card, double busy) { mw += DrawTable::milliwatts(most_w(type, card, busy)); });
     return mw;
   }
   [[nodiscard]] std::int64_t bound_beside_gpus_mw(NodeId at, NodePhase phase, Occupants occupants) const {

@@ -115,9 +115,9 @@ class Power {
   void seated(Kernel& kernel, std::uint32_t at) {
     const Seat& seat = kernel.state.occupancy.seat(at);
     if (at >= seats_.size()) seats_.resize(at + 1);
-    seats_[at] = {.occupant = draws_.occupant(kernel.state, seat.node, seat.job, seat.tasks, seat.card,
-                                              levels_[index(seat.job)]),
-                  .since = mark(place_number(seat.node), kernel.state.now)};
+    seats_[at] = {
+        .occupant = draws_.occupant(kernel.state, seat.node, seat.job, seat.tasks, seat.card, levels_[index(seat.job)]),
+        .since = mark(place_number(seat.node), kernel.state.now)};
     std::uint32_t* next = &nodes_[index(seat.node)].first_seat;
     while (*next != no_index && seats_[*next].occupant < seats_[at].occupant) next = &seats_[*next].next_on_node;
     seats_[at].next_on_node = std::exchange(*next, at);
@@ -186,7 +186,7 @@ class Power {
   /// May the job hold these grants (no_index: none), beside what the open decision did before, so that no cap is
   /// exceeded? If so, and `keeps`, that is so until the decision is carried out.
   template <class State>
-  bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps = true) {
+  GPUSCHED_RARE bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps = true) {
     return caps_.admits(state, job, grants, keeps, *this);
   }
   /// The setting that a policy gives the GPUs of a job, in this run and later ones: the greatest that is not above
@@ -201,7 +201,8 @@ class Power {
     if (!kernel.works(job)) return;
     set_level(kernel, job, std::min(limits_[index(job)], caps_.level_for(kernel.state, job)));
     measure_relevelled(kernel.state.now);
-    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) measure(node, kernel.state.now);  // caps ask for limits
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job))
+      measure(node, kernel.state.now);  // caps ask for limits
   }
 
   // ---- for caps ----
@@ -289,10 +290,10 @@ class Power {
     Mark since;                     // idle and waking parts are booked up to here
     BillOf idle_is = BillOf::idle;  // since then
     NodePhase phase = NodePhase::on;
-    bool is_relevelled = false;            // levels of its runs changed since it was measured
-    std::uint32_t first_seat = no_index;   // by Occupant's operator<
-    Time ready{};                          // while it wakes
-    std::uint32_t generation = 0;          // of its timer
+    bool is_relevelled = false;           // levels of its runs changed since it was measured
+    std::uint32_t first_seat = no_index;  // by Occupant's operator<
+    Time ready{};                         // while it wakes
+    std::uint32_t generation = 0;         // of its timer
   };
   struct SeatDraw {
     Occupant occupant;
@@ -507,9 +508,9 @@ class Power {
   Time drawn_since_{};
   std::optional<PowerLevels> levels_over_time_;
   bool may_sleep_ = false;
-  std::vector<NodeId> relevelled_;           // since they were measured
-  std::vector<const Occupant*> occupants_;   // of measure()
-  std::vector<std::int64_t> parts_;          // likewise
+  std::vector<NodeId> relevelled_;          // since they were measured
+  std::vector<const Occupant*> occupants_;  // of measure()
+  std::vector<std::int64_t> parts_;         // likewise
 };
 
 }  // namespace gpusched::detail

@@ -19,9 +19,6 @@
 
 namespace gpusched {
 
-/// A capacity or quota without a bound; two of them still add up within 64 bits.
-inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
-
 /// How jobs with shares of the same GPU get along.
 enum class SharingMode : std::uint8_t {
   mps,           ///< they run at once (NVIDIA MPS), and slow each other as the runtime model says

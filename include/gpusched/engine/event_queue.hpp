@@ -32,6 +32,7 @@ enum class EventKind : std::uint8_t {
   withdraw,
   more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)
+  refuse,        ///< a job's submission exceeds a limit, and it is done: no policy has to do anything
 };
 
 /// True when a running job loses its nodes and waits in its queue again, not by a decision: its next attempt is due, a

@@ -428,7 +428,11 @@ class Kernel : public SavedStates {
     const JobId job{state.arrived++};
     bool holds_back = false;
     if (state.effects.any()) {
-      if (state.limits().active() && state.effects.get<Limits>().refuses(job)) return end_job(job), false;
+      if (state.limits().active() && state.effects.get<Limits>().refuses(job)) {
+        end_job(job);
+        emit({EventKind::refuse, job});
+        return false;
+      }
       call([&](auto& effect) {
         if constexpr (requires { effect.holds_back(*this, job); })
           holds_back = effect.holds_back(*this, job) || holds_back;

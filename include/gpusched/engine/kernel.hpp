@@ -429,6 +429,7 @@ class Kernel : public SavedStates {
     bool holds_back = false;
     if (state.effects.any()) {
       if (state.limits().active() && state.effects.get<Limits>().refuses(job)) {
+        state.effects.get<Dependencies>().refuse(job);
         end_job(job);
         emit({EventKind::refuse, job});
         return false;

@@ -32,6 +32,7 @@ const char* word(EventKind kind) {
     case EventKind::node_down: return "node_down";
     case EventKind::withdraw: return "withdraw";
     case EventKind::reprioritize: return "reprioritize";
+    case EventKind::refuse: return "refuse";
     case EventKind::more_power: return "more_power";
     case EventKind::node_up: break;
   }

@@ -38,9 +38,15 @@ std::string word_of(const Json& message, const char* key) {
 }
 
 Result<Cluster> cluster_of(const Json& value) {
-  if (value.is_string()) return parse_cluster(value.get<std::string>());
-  if (value.is_object()) return cluster_from_json(value.dump(), input_name);
-  return unexpected("expected a text as --cluster takes it, or the object of a cluster file");
+  if (!value.is_string() && !value.is_object()) {
+    return unexpected("expected a text as --cluster takes it, or the object of a cluster file");
+  }
+  auto cluster =
+      value.is_string() ? parse_cluster(value.get<std::string>()) : cluster_from_json(value.dump(), input_name);
+  if (!cluster || cluster->limits.empty()) return cluster;
+  return Unexpected{Error{.message = "expected a cluster without limits: the host keeps those of its users",
+                          .file = input_name,
+                          .field = "/limits"}};
 }
 
 }  // namespace

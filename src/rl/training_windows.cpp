@@ -29,6 +29,7 @@ void add_job(JobTableBuilder& jobs, const JobTable& trace, JobId from, Time subm
             .user = trace.users()[trace.user(from)],
             .group = trace.groups()[trace.group(from)],
             .vc = trace.vcs()[trace.vc(from)],
+            .qos = trace.qos_names()[trace.qos(from)],
             .name = trace.names()[trace.name(from)],
             .gpu_spec = trace.gpu_specs()[trace.shape(from).gpu_spec],
             .family = trace.families()[trace.family(from)],

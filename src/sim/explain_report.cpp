@@ -10,6 +10,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/base/wrapped_text.hpp"
 #include "src/sim/explain.hpp"
+#include "src/world/limit_json.hpp"
 
 namespace gpusched {
 namespace {
@@ -49,7 +50,7 @@ class Words {
     switch (span.kind) {
       case WaitSpan::Kind::dependencies:
         return "waits for the end of job " + (span.waits_for == no_job ? "" : job_name(span.waits_for));
-      case WaitSpan::Kind::waiting: return cause(span) + ahead(span);
+      case WaitSpan::Kind::waiting: return span.cause == WaitCause::limit ? cause(span) : cause(span) + ahead(span);
       case WaitSpan::Kind::running: return "runs " + nodes_text(plan_->input.cluster, span.nodes);
       case WaitSpan::Kind::done: break;
     }
@@ -77,6 +78,8 @@ class Words {
       case WaitCause::gpu_type:
         return "GPUs of its type" + type() + " are taken: " + free + " free, it needs " + need + "; others are free";
       case WaitCause::quota: return "the quota of its queue: " + free + " GPUs left of it, it needs " + need;
+      case WaitCause::limit:
+        return span.limit == no_index ? "a limit" : "the limit " + limit_text(plan_->input.cluster.limits[span.limit]);
       case WaitCause::cpu_memory:
         return "nodes with free GPUs lack CPU, memory or instances: " + free + " GPUs free, it needs " + need;
       case WaitCause::fragmentation: return "fragmented: " + free + " GPUs free, but not " + tasks() + " on nodes";
@@ -125,15 +128,16 @@ Time end_of(const std::vector<WaitSpan>& spans, std::size_t place, Time end) {
   return place + 1 < spans.size() ? spans[place + 1].since : end;
 }
 
-constexpr std::array<NamedValue<WaitCause>, 9> cause_words{{{"no free GPUs", WaitCause::no_gpus},
-                                                            {"nodes out of service", WaitCause::nodes_out},
-                                                            {"nodes of its queue", WaitCause::queue_nodes},
-                                                            {"GPU type", WaitCause::gpu_type},
-                                                            {"quota", WaitCause::quota},
-                                                            {"CPU or memory", WaitCause::cpu_memory},
-                                                            {"fragmentation", WaitCause::fragmentation},
-                                                            {"placement rule", WaitCause::placement},
-                                                            {"its turn", WaitCause::policy}}};
+constexpr std::array<NamedValue<WaitCause>, 10> cause_words{{{"no free GPUs", WaitCause::no_gpus},
+                                                             {"nodes out of service", WaitCause::nodes_out},
+                                                             {"nodes of its queue", WaitCause::queue_nodes},
+                                                             {"GPU type", WaitCause::gpu_type},
+                                                             {"quota", WaitCause::quota},
+                                                             {"limit", WaitCause::limit},
+                                                             {"CPU or memory", WaitCause::cpu_memory},
+                                                             {"fragmentation", WaitCause::fragmentation},
+                                                             {"placement rule", WaitCause::placement},
+                                                             {"its turn", WaitCause::policy}}};
 
 // "no free GPUs 62.0 %, its turn 38.0 %", the most first.
 std::string shares_text(const std::vector<WaitSpan>& spans, Time end) {
@@ -177,7 +181,11 @@ std::string facts_text(const ExplainPlan& plan, const PolicyRun& run) {
     text += "; started at " + seconds_text(engine.first_start(job)) + ", after " +
             human_duration(to_seconds(engine.first_start(job) - engine.submit(job)));
   }
-  text += "; " + std::string(engine.is_cancelled(job) ? "cancelled" : "ended") + " at " + seconds_text(engine.end(job));
+  text += "; " +
+          std::string(engine.is_refused(job)     ? "refused"
+                      : engine.is_cancelled(job) ? "cancelled"
+                                                 : "ended") +
+          " at " + seconds_text(engine.end(job));
   if (engine.preemptions(job) > 0) text += "; preempted " + counted(engine.preemptions(job), "time");
   if (engine.kills(job) > 0) text += "; stopped by failures " + counted(engine.kills(job), "time");
   return text + "\n";

@@ -58,6 +58,7 @@ class GpuLog {
         case EventKind::node_down:
         case EventKind::node_up:
         case EventKind::withdraw:
+        case EventKind::refuse:
         case EventKind::reprioritize:
         case EventKind::more_power: break;
       }

@@ -304,6 +304,18 @@ std::string cancelled_line(const ReplayInput& input, const std::vector<PolicyRun
   return text + " of the " + counted(jobs, "job") + " that users cancel, which no average counts\n";
 }
 
+// Measured jobs whose submission exceeded a limit.
+std::string refused_line(const std::vector<PolicyRun>& runs) {
+  std::string text;
+  double all = 0;
+  for (const PolicyRun& run : runs) {
+    const double refused = run.metrics.refused_jobs.value_or(0);
+    text += (text.empty() ? " " : ", ") + run.policy + " " + human_count(static_cast<std::uint64_t>(refused));
+    all += refused;
+  }
+  return all == 0 ? "" : "jobs refused by limits, which no average counts:" + text + "\n";
+}
+
 std::vector<NamedWaits> waits_of(const std::vector<PolicyRun>& runs) {
   std::vector<NamedWaits> waits;
   for (const PolicyRun& run : runs) waits.push_back({run.policy, &*run.waits});
@@ -524,7 +536,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs, style);
   if (!input.conditions.stages.is_empty()) text += starts_table(runs, style);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs, style);
-  text += cancelled_line(input, runs);
+  text += cancelled_line(input, runs) + refused_line(runs);
   if (!runs.front().services.empty()) text += services_table(runs, style);
   if (scenario.waits) text += waits_tables(waits_of(runs), style);
   if (scenario.decision_times) text += decision_times_table(runs, style);

@@ -19,6 +19,7 @@ enum class WaitCause : std::uint8_t {
   queue_nodes,    ///< enough are free, but not on nodes that the job's virtual cluster may use
   gpu_type,       ///< nor of the types that it may use
   quota,          ///< its virtual cluster's quota leaves fewer
+  limit,          ///< a limit of its user, account, queue or QOS holds it back (Cluster::limits)
   cpu_memory,     ///< nodes with such GPUs lack CPU, memory, or the instances of cut GPUs
   fragmentation,  ///< enough GPUs are free, but not as many on each node as the job's tasks need
   placement,      ///< they are free on nodes, but the placement rule takes none of these
@@ -26,15 +27,16 @@ enum class WaitCause : std::uint8_t {
 };
 
 /// The name of each in files.
-inline constexpr std::array<NamedValue<WaitCause>, 9> wait_cause_names{{{"no_gpus", WaitCause::no_gpus},
-                                                                        {"nodes_out", WaitCause::nodes_out},
-                                                                        {"queue_nodes", WaitCause::queue_nodes},
-                                                                        {"gpu_type", WaitCause::gpu_type},
-                                                                        {"quota", WaitCause::quota},
-                                                                        {"cpu_memory", WaitCause::cpu_memory},
-                                                                        {"fragmentation", WaitCause::fragmentation},
-                                                                        {"placement", WaitCause::placement},
-                                                                        {"policy", WaitCause::policy}}};
+inline constexpr std::array<NamedValue<WaitCause>, 10> wait_cause_names{{{"no_gpus", WaitCause::no_gpus},
+                                                                         {"nodes_out", WaitCause::nodes_out},
+                                                                         {"queue_nodes", WaitCause::queue_nodes},
+                                                                         {"gpu_type", WaitCause::gpu_type},
+                                                                         {"quota", WaitCause::quota},
+                                                                         {"limit", WaitCause::limit},
+                                                                         {"cpu_memory", WaitCause::cpu_memory},
+                                                                         {"fragmentation", WaitCause::fragmentation},
+                                                                         {"placement", WaitCause::placement},
+                                                                         {"policy", WaitCause::policy}}};
 
 /// What was seen.
 struct WaitState {

@@ -53,6 +53,7 @@ double WaitFigures::all_idle_gpu_hours() const {
 Json waits_json(const WaitFigures& waits) {
   Json causes = Json::object(), queues = Json::array();
   for (const auto& entry : wait_cause_names) {
+    if (entry.value == WaitCause::limit) continue;  // who is held back is in no queue
     causes[std::string(entry.name)] = waits.idle_gpu_hours[static_cast<std::size_t>(entry.value)];
   }
   for (const WaitFigures::Queue& queue : waits.queues) {

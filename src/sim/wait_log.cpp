@@ -23,7 +23,7 @@ bool continues(const WaitSpan& before, const WaitSpan& after) {
   if (before.kind != after.kind) return false;
   switch (before.kind) {
     case WaitSpan::Kind::dependencies: return before.waits_for == after.waits_for;
-    case WaitSpan::Kind::waiting: return before.cause == after.cause;
+    case WaitSpan::Kind::waiting: return before.cause == after.cause && before.limit == after.limit;
     case WaitSpan::Kind::running: return before.nodes == after.nodes;
     case WaitSpan::Kind::done: break;
   }
@@ -36,6 +36,11 @@ WaitSpan WaitLog::state_now(const OracleView& view) const {
   WaitSpan span{.kind = WaitSpan::Kind::done, .since = view.now()};
   switch (view.phase(job_)) {
     case JobPhase::future: {
+      if (span.limit = view.limit_of(job_); span.limit != no_index) {
+        span.kind = WaitSpan::Kind::waiting;
+        span.cause = WaitCause::limit;
+        break;
+      }
       span.kind = WaitSpan::Kind::dependencies;
       for (const JobId other : view.jobs().dependencies().of(job_)) {
         if (view.phase(other) == JobPhase::done) continue;
@@ -63,7 +68,7 @@ WaitSpan WaitLog::state_now(const OracleView& view) const {
   return span;
 }
 
-// Nothing happens when a job is submitted that waits for others, and so nothing was seen.
+// Nothing happens when a job is submitted that waits for others or is held back, and so nothing was seen.
 void WaitLog::begin_waiting_for_others(const OracleView& view, std::span<const Event> events) {
   now_ = {.kind = WaitSpan::Kind::dependencies, .since = view.listed(job_)};
   is_begun_ = true;
@@ -75,6 +80,9 @@ void WaitLog::begin_waiting_for_others(const OracleView& view, std::span<const E
     now_.waits_for = other;
     return;
   }
+  if (cluster_->limits.empty()) return;
+  now_ = {.kind = WaitSpan::Kind::waiting, .since = view.listed(job_), .cause = WaitCause::limit};
+  now_.limit = cluster_->limits.size() == 1 ? 0 : view.limit_of(job_);
 }
 
 void WaitLog::observe(const OracleView& view, std::span<const Event> events) {

@@ -12,49 +12,13 @@
 #include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/world/cluster_builder.hpp"
+#include "src/world/cluster_fields.hpp"
 #include "src/world/cluster_reader.hpp"
+#include "src/world/limit_json.hpp"
 #include "traces/core/cluster_units.hpp"
 
 namespace gpusched {
 namespace {
-
-constexpr double most_quantity = 1e12;
-
-// Empty when it is absent.
-std::string read_name(JsonFields& fields, std::string_view key) {
-  std::string text;
-  fields.read(key, text);
-  return name_text(text);
-}
-
-// A quantity in thousandths (or other parts) of the file's unit; unlimited when it is not given.
-std::int64_t read_quantity(JsonFields& fields, std::string_view key, std::int64_t parts) {
-  if (!fields.has(key)) {
-    fields.find(key);
-    return unlimited;
-  }
-  double value = 0;
-  fields.read(key, value, 0, most_quantity);
-  return std::llround(value * static_cast<double>(parts));
-}
-
-// One name or a list of them; none when it is absent.
-std::vector<std::string> read_names(JsonFields& fields, std::string_view key) {
-  const Json* value = fields.find(key);
-  if (value == nullptr) return {};
-  if (value->is_string()) return {name_text(value->get<std::string>())};
-  std::vector<std::string> list;
-  if (value->is_array()) {
-    for (const Json& entry : *value) {
-      if (entry.is_string()) list.push_back(name_text(entry.get<std::string>()));
-    }
-  }
-  if (list.empty() || list.size() != value->size()) {
-    fields.refuse(key, "a text or a list of texts");
-    list.clear();
-  }
-  return list;
-}
 
 std::string nearest_vc(const Cluster& cluster, const std::string& name) {
   std::vector<std::string> known;
@@ -321,6 +285,8 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
   JsonFields fields(*json, file);
   cluster.cluster().name = read_name(fields, "name");
   fields.read_objects("vcs", [&](JsonFields& vc, std::size_t number) { read_vc(vc, number, cluster); });
+  fields.read_objects("limits",
+                      [&](JsonFields& own, std::size_t) { cluster.cluster().limits.push_back(read_limit(own)); });
   fields.require("nodes");
   fields.read_objects("nodes", [&](JsonFields& node, std::size_t) { read_node(node, cluster); });
   fields.read_members("gpu_types", [&](JsonFields& types, const std::string& type, const Json& device) {

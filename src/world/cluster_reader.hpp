@@ -32,14 +32,14 @@ Result<Cluster> read_cluster(const std::string& path);
 Result<Cluster> read_cluster(InputFile& file, const std::string& path);
 
 /// Reads gpusched's JSON form, strictly:
-///   {"name": "lab", "vcs": [{"name": "a", "quota_gpus": 32}],
+///   {"name": "lab", "vcs": [{"name": "a", "quota_gpus": 32}], "limits": [{"per": "user", "gpus": 8}],
 ///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a",
 ///               "island_gpus": 4, "rack": "r1", "site": "s1", "name": "n", "mig": "dynamic", "sharing": "mps"}],
 ///    "links": {"node": {"name": "NVLink", "latency_us": 8, "bandwidth_gb_per_s": 358}, "islands": ..., "nodes": ...,
 ///              "racks": ..., "sites": ...}}
 /// Only `nodes` and its `gpus` are needed; CPU and memory are unlimited where they are not given, a node without `vc`
 /// serves everyone, one with an array of names all of these, nodes without `island_gpus` are one island, nodes without
-/// `rack` stand in one, that of their site, and nodes without `site` in one site. `links` gives the link class of each
+/// `rack` stand in one, that of their site, and nodes without `site` in one site. `limits`: read_limit() (limit_json.hpp). `links` gives the link class of each
 /// Span that the cluster has. `mig` cuts the node's GPUs (gpusched/data/mig.hpp): "dynamic", "dynamic-first-fit", a
 /// list of profiles for every GPU, a list of such lists by GPU, or {"layout": one of these, "model": "A100-40GB",
 /// "reconfigure_s": 10}. `sharing` is mps or time-slicing (SharingMode). `file` is for messages only. Errors carry the

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "src/base/strict_json.hpp"
+#include "src/world/cluster_fields.hpp"
 #include "src/world/cluster_reader.hpp"
+#include "src/world/limit_json.hpp"
 #include "traces/core/cluster_units.hpp"
 
 namespace gpusched {
@@ -22,13 +24,6 @@ Json owners_of(const Cluster& cluster, const Node& node) {
   Json names = Json::array();
   for (const std::uint32_t vc : cluster.vc_groups[node.vc_group]) names.push_back(cluster.vcs[vc].name);
   return names;
-}
-
-// A whole number is written without a fraction.
-Json quantity(std::int64_t parts, double scale) {
-  const double value = static_cast<double>(parts) / scale;
-  const auto whole = static_cast<std::int64_t>(value);
-  return static_cast<double>(whole) == value ? Json(whole) : Json(value);
 }
 
 struct Levels {
@@ -61,7 +56,7 @@ Json mig_json(const MigNode& mig, const std::string& gpu_type) {
   Json entry = {{"layout", mig_layout_json(mig)}};
   if (!is_named) entry["model"] = mig_models[mig.model].name;
   if (mig.reconfigure != MigNode{}.reconfigure) {
-    entry["reconfigure_s"] = quantity(mig.reconfigure.us, double{microseconds_per_second});
+    entry["reconfigure_s"] = quantity_json(mig.reconfigure.us, double{microseconds_per_second});
   }
   return entry;
 }
@@ -72,8 +67,8 @@ Json node_json(const Cluster& cluster, const Node& node, Levels levels) {
   entry["gpus"] = node.gpus;
   const std::string& type = cluster.gpu_types[node.gpu_type];
   if (type != any_gpu_type) entry["gpu_type"] = type;
-  if (node.cpu_milli < unlimited) entry["cpus"] = quantity(node.cpu_milli, milli_per_core);
-  if (node.memory_mib < unlimited) entry["memory_gib"] = quantity(node.memory_mib, mib_per_gib);
+  if (node.cpu_milli < unlimited) entry["cpus"] = quantity_json(node.cpu_milli, milli_per_core);
+  if (node.memory_mib < unlimited) entry["memory_gib"] = quantity_json(node.memory_mib, mib_per_gib);
   if (node.vc != no_index || node.vc_group != no_index) entry["vc"] = owners_of(cluster, node);
   if (node.island_gpus > 0) entry["island_gpus"] = node.island_gpus;
   if (levels.racks) entry["rack"] = "r" + std::to_string(node.rack);
@@ -86,7 +81,7 @@ Json node_json(const Cluster& cluster, const Node& node, Levels levels) {
 Json device_json(const DeviceType& device) {
   Json entry = Json::object();
   if (device.kind != gpu_kind) entry["kind"] = device.kind;
-  if (device.memory_mib < unlimited) entry["memory_gib"] = quantity(device.memory_mib, mib_per_gib);
+  if (device.memory_mib < unlimited) entry["memory_gib"] = quantity_json(device.memory_mib, mib_per_gib);
   return entry;
 }
 
@@ -129,8 +124,15 @@ std::string cluster_file_text(const Cluster& cluster) {
     text += " \"vcs\": [";
     for (std::size_t i = 0; i < cluster.vcs.size(); ++i) {
       Json vc = {{"name", cluster.vcs[i].name}};
-      if (cluster.vcs[i].quota < unlimited) vc["quota_gpus"] = quantity(cluster.vcs[i].quota, double{whole_gpu});
+      if (cluster.vcs[i].quota < unlimited) vc["quota_gpus"] = quantity_json(cluster.vcs[i].quota, double{whole_gpu});
       text += (i == 0 ? "" : ",\n         ") + line_of(vc);
+    }
+    text += "],\n";
+  }
+  if (!cluster.limits.empty()) {
+    text += " \"limits\": [";
+    for (std::size_t i = 0; i < cluster.limits.size(); ++i) {
+      text += (i == 0 ? "" : ",\n            ") + line_of(limit_json(cluster.limits[i]));
     }
     text += "],\n";
   }

@@ -6,6 +6,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/world/cluster_reader.hpp"
+#include "src/world/limit_json.hpp"
 
 namespace gpusched {
 namespace {
@@ -104,6 +105,16 @@ bool shares_by_device(const Cluster& cluster) {
   });
 }
 
+// Limits that hold for no job.
+void note_limits(Trace& trace, const Cluster& cluster) {
+  std::vector<std::string>& notes = trace.report.notes;
+  for (std::string& line : absent_in_limits(cluster.limits, trace.jobs, "cluster")) notes.push_back(std::move(line));
+  const bool asks = std::any_of(cluster.limits.begin(), cluster.limits.end(),
+                                [](const LimitRule& rule) { return !rule.qos.empty() || rule.per == LimitOwner::qos; });
+  if (asks && !trace.jobs.has_qos())
+    notes.emplace_back("no job of the trace has a QOS, so that limits of QOS hold for none");
+}
+
 }  // namespace
 
 Result<RunInput> fit_input(const InputRequest& request, Trace trace, const InputFieldNames& names) {
@@ -118,7 +129,7 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   if (!site) return Unexpected{site.error()};
   auto cluster = cluster_of(request, trace.report, *site, names);
   if (!cluster) return Unexpected{cluster.error()};
-  if (auto done = set_slurm_quotas(*site, *cluster); !done) return Unexpected{done.error()};
+  if (auto done = set_slurm_limits(*site, *cluster); !done) return Unexpected{done.error()};
   input.slurm = *std::move(site);
   if (count_only && shares_by_device(*cluster)) {
     return Unexpected{Error{.message = "count makes a number of the GPUs, which cannot be cut or take turns as mig or "
@@ -132,6 +143,7 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   if (input.trace.jobs.size() == 0 && !request.has_services) {
     return Unexpected{Error{.message = "no jobs are left to run", .file = request.trace}};
   }
+  note_limits(input.trace, input.cluster);
   input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
   return input;
 }

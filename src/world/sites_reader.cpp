@@ -135,6 +135,7 @@ class SitesBuilder {
         error.file.empty() ? own.fail("cluster", error.message) : fail(error);
       }
     }
+    if (cluster && !cluster->limits.empty()) own.fail("cluster", "expected a cluster without limits at a site");
     return cluster ? *std::move(cluster) : Cluster{};
   }
 

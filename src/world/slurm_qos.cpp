@@ -2,12 +2,15 @@
 #include "src/world/slurm_qos.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "src/base/field_parser.hpp"
 #include "src/base/name_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "src/world/slurm_conf_lines.hpp"
+#include "traces/core/cluster_units.hpp"
 #include "traces/core/input_file.hpp"
 
 namespace gpusched {
@@ -27,8 +30,30 @@ bool is_unset(std::string_view column, std::string_view value) {
     return same_slurm_word(column, key) && same_slurm_word(value, word);
   };
   return is("GraceTime", "00:00:00") || is("PreemptMode", "cluster") || is("UsageFactor", "1.000000") ||
-         is("UsageFactor", "1");
+         is("UsageFactor", "1") || is("Flags", "DenyOnLimit");
 }
+
+constexpr std::int64_t most_of_a_limit = 1'000'000'000;
+
+// The limits that a run knows, as sacctmgr heads them and as it calls them when it is asked for them.
+enum class Limited : std::uint8_t { tres, jobs, submitted };
+struct LimitColumn {
+  std::string_view name, long_name;
+  LimitOwner per = LimitOwner::all;
+  Limited what = Limited::tres;
+};
+constexpr LimitColumn limit_columns[] = {
+    {"GrpTRES", "GrpTRES", LimitOwner::all, Limited::tres},
+    {"GrpJobs", "GrpJobs", LimitOwner::all, Limited::jobs},
+    {"GrpSubmit", "GrpSubmitJobs", LimitOwner::all, Limited::submitted},
+    {"MaxTRES", "MaxTRESPerJob", LimitOwner::job, Limited::tres},
+    {"MaxTRESPU", "MaxTRESPerUser", LimitOwner::user, Limited::tres},
+    {"MaxJobsPU", "MaxJobsPerUser", LimitOwner::user, Limited::jobs},
+    {"MaxSubmitPU", "MaxSubmitJobsPerUser", LimitOwner::user, Limited::submitted},
+    {"MaxTRESPA", "MaxTRESPerAccount", LimitOwner::account, Limited::tres},
+    {"MaxJobsPA", "MaxJobsPerAccount", LimitOwner::account, Limited::jobs},
+    {"MaxSubmitPA", "MaxSubmitJobsPerAccount", LimitOwner::account, Limited::submitted},
+};
 
 class QosReader {
  public:
@@ -63,7 +88,7 @@ class QosReader {
     if (values.size() != columns_.size()) {
       return wrong_qos(file_, "line", std::to_string(columns_.size()) + " fields between bars", line);
     }
-    SlurmQos qos{.name = {}, .most_gpus = {}, .line = file_.line_number()};
+    SlurmQos qos{.name = {}, .limits = {}, .line = file_.line_number()};
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (same_slurm_word(columns_[i], "Name")) qos.name = name_text(values[i]);
     }
@@ -87,26 +112,68 @@ class QosReader {
       qos.priority = static_cast<std::int32_t>(*number);
       return {};
     }
-    if (same_slurm_word(column, "GrpTRES")) return take_group_limit(column, value, qos);
-    if (!is_unset(column, value)) unused(qos, column, value);
+    if (is_unset(column, value)) return {};
+    const auto taken = take_limit(column, value, qos);
+    if (!taken) return Unexpected{taken.error()};
+    if (!*taken) unused(qos, column, value);
     return {};
   }
 
-  // "cpu=100,gres/gpu=8": its GPUs.
-  Result<void> take_group_limit(const std::string& column, std::string_view value, SlurmQos& qos) {
+  // False: the column is no limit on jobs or what they hold.
+  Result<bool> take_limit(const std::string& column, std::string_view value, SlurmQos& qos) {
+    const auto row = std::find_if(std::begin(limit_columns), std::end(limit_columns), [&](const LimitColumn& known) {
+      return same_slurm_word(known.name, column) || same_slurm_word(known.long_name, column);
+    });
+    if (row == std::end(limit_columns)) return false;
+    if (row->what == Limited::tres) return take_tres(*row, column, value, qos);
+    const auto number = parse_integer(value);
+    if (!number || *number < 0 || *number > most_of_a_limit) {
+      return wrong_qos(file_, column, "a whole number from 0", value);
+    }
+    SlurmQosLimit limit{.column = column, .value = std::string(value), .per = row->per};
+    (row->what == Limited::jobs ? limit.most.jobs : limit.submitted) = *number;
+    qos.limits.push_back(std::move(limit));
+    return true;
+  }
+
+  // "cpu=100,mem=64G,gres/gpu=8".
+  Result<bool> take_tres(const LimitColumn& row, const std::string& column, std::string_view value, SlurmQos& qos) {
     for (const std::string_view part : split_at(value, ',')) {
       if (part.empty()) continue;
       const std::size_t equals = std::min(part.find('='), part.size());
-      if (!same_slurm_word(part.substr(0, equals), "gres/gpu")) {
+      const std::string_view kind = part.substr(0, equals), amount = part.substr(std::min(equals + 1, part.size()));
+      SlurmQosLimit limit{.column = column, .value = std::string(part), .per = row.per};
+      std::optional<std::int64_t> number = parse_integer(amount);
+      if (same_slurm_word(kind, "gres/gpu")) {
+        limit.most.gpu_milli = number.value_or(0) * whole_gpu;
+      } else if (same_slurm_word(kind, "cpu")) {
+        limit.most.cpu_milli = number.value_or(0) * milli_per_core;
+      } else if (same_slurm_word(kind, "mem")) {
+        number = mib_of(amount);
+        limit.most.memory_mib = number.value_or(0);
+      } else {
         unused(qos, column, part);
         continue;
       }
-      constexpr std::int64_t most = 1'000'000'000;
-      const auto number = parse_integer(part.substr(std::min(equals + 1, part.size())));
-      if (!number || *number < 0 || *number > most) return wrong_qos(file_, column, "limits like gres/gpu=8", value);
-      qos.most_gpus = *number;
+      if (!number || *number < 0 || *number > most_of_a_limit) {
+        return wrong_qos(file_, column, "limits like cpu=64,mem=500G,gres/gpu=8", value);
+      }
+      qos.limits.push_back(std::move(limit));
     }
-    return {};
+    return true;
+  }
+
+  // "750000M", "1T"; MiB without a unit.
+  static std::optional<std::int64_t> mib_of(std::string_view text) {
+    std::int64_t factor = 1;
+    if (!text.empty()) {
+      if (text.back() == 'G') factor = 1024;
+      if (text.back() == 'T') factor = 1024 * 1024;
+      if (factor > 1 || text.back() == 'M') text.remove_suffix(1);
+    }
+    const auto number = parse_integer(text);
+    if (!number || *number < 0 || *number > most_of_a_limit / factor) return std::nullopt;
+    return *number * factor;
   }
 
   void unused(const SlurmQos& qos, const std::string& column, std::string_view value) {
@@ -119,6 +186,13 @@ class QosReader {
 };
 
 }  // namespace
+
+bool SlurmQosLimit::is_like(const SlurmQosLimit& other) const {
+  const auto same = [](std::int64_t a, std::int64_t b) { return (a < unlimited) == (b < unlimited); };
+  return per == other.per && same(most.gpu_milli, other.most.gpu_milli) && same(most.cpu_milli, other.most.cpu_milli) &&
+         same(most.memory_mib, other.most.memory_mib) && same(most.jobs, other.most.jobs) &&
+         same(submitted, other.submitted);
+}
 
 Result<SlurmQosTable> read_slurm_qos(const std::string& path) {
   auto file = InputFile::open(path);

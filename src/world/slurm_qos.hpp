@@ -3,20 +3,32 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "gpusched/data/limit_rules.hpp"
 #include "src/world/slurm_conf.hpp"
 
 namespace gpusched {
+
+/// A limit of a QOS: a column, of which each kind of TRES is one. Source: sacctmgr(1), slurm.schedmd.com/qos.html.
+struct SlurmQosLimit {
+  std::string column;                ///< as in the header: "MaxTRESPU"
+  std::string value;                 ///< as written: "gres/gpu=8"
+  LimitOwner per = LimitOwner::all;  ///< Grp...: all jobs; ...PU: each user; ...PA: each account; MaxTRES: each job
+  LimitAmounts most = {};
+  std::int64_t submitted = unlimited;
+
+  /// True when the other limits the same in another QOS.
+  [[nodiscard]] bool is_like(const SlurmQosLimit& other) const;
+};
 
 /// A row of that table.
 struct SlurmQos {
   std::string name;
   std::int32_t priority = 0;
-  std::optional<std::int64_t> most_gpus;  ///< gres/gpu of GrpTRES: what all its jobs hold at once; none: no limit
+  std::vector<SlurmQosLimit> limits;
   std::uint64_t line = 0;
 };
 

@@ -2,7 +2,6 @@
 #include "src/world/slurm_site.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "src/base/nearest_name.hpp"
@@ -74,49 +73,55 @@ Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qo
   return site;
 }
 
-Result<void> set_slurm_quotas(SlurmSite& site, Cluster& cluster) {
-  const auto not_used = [&](const SlurmQos& row) {
-    site.unused.push_back(
-        {site.qos->path, row.line, row.name + ":GrpTRES", "gres/gpu=" + std::to_string(*row.most_gpus)});
-  };
-  std::map<std::string, MilliGpu> quotas;  // by partition
-  std::vector<std::string> of_partitions;
+namespace {
+
+// The rule of one limit, without whose jobs it is of.
+LimitRule rule_of(const SlurmQos& row, const SlurmQosLimit& limit) {
+  return {.name = row.name + ":" + limit.column, .per = limit.per, .most = limit.most, .submitted = limit.submitted};
+}
+
+Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTable& table) {
+  const auto row = std::find_if(table.rows.begin(), table.rows.end(),
+                                [&](const SlurmQos& other) { return other.name == partition.qos; });
+  if (row != table.rows.end()) return &*row;
+  return Unexpected{Error{.message = "expected a QOS of " + table.path + ", found '" + partition.qos + "'",
+                          .file = partition.file,
+                          .line = partition.line,
+                          .field = "QOS"}};
+}
+
+}  // namespace
+
+Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
+  std::vector<std::pair<std::string, const SlurmQos*>> of_partitions;
   for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
     if (partition.qos.empty()) continue;
     if (!site.qos) {
       site.unused.push_back({partition.file, partition.line, "PartitionName:QOS", partition.qos});
       continue;
     }
-    const auto& rows = site.qos->rows;
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const SlurmQos& q) { return q.name == partition.qos; });
-    if (row == rows.end()) {
-      return Unexpected{Error{.message = "expected a QOS of " + site.qos->path + ", found '" + partition.qos + "'",
-                              .file = partition.file,
-                              .line = partition.line,
-                              .field = "QOS"}};
+    const auto row = qos_of(partition, *site.qos);
+    if (!row) return Unexpected{row.error()};
+    of_partitions.emplace_back(partition.name, *row);
+  }
+  if (!site.qos) return {};
+  for (const SlurmQos& row : site.qos->rows) {
+    for (const SlurmQosLimit& limit : row.limits) {
+      if (!site.conf || !site.conf->enforces_limits) {
+        site.unused.push_back({site.qos->path, row.line, row.name + ":" + limit.column, limit.value});
+        continue;
+      }
+      LimitRule of_jobs = rule_of(row, limit), of_partition = rule_of(row, limit);
+      of_jobs.qos = {row.name};
+      for (const auto& [partition, qos] : of_partitions) {
+        const bool stands_in = std::any_of(qos->limits.begin(), qos->limits.end(),
+                                           [&](const SlurmQosLimit& other) { return other.is_like(limit); });
+        if (stands_in) of_jobs.unbound_vcs.push_back(partition);
+        if (qos == &row) of_partition.vcs.push_back(partition);
+      }
+      if (!of_partition.vcs.empty()) cluster.limits.push_back(of_partition);
+      cluster.limits.push_back(of_jobs);
     }
-    of_partitions.push_back(row->name);
-    if (row->most_gpus) quotas[partition.name] = *row->most_gpus * whole_gpu;
-  }
-  const bool enforces = site.conf && site.conf->enforces_limits;
-  for (const SlurmQos& row : site.qos ? site.qos->rows : std::vector<SlurmQos>{}) {
-    const auto uses = std::count(of_partitions.begin(), of_partitions.end(), row.name);
-    // The jobs of several partitions would share one limit, which quotas of virtual clusters do not.
-    if (row.most_gpus && (!enforces || uses != 1)) not_used(row);
-    if (uses < 2) continue;
-    for (const SlurmPartition& partition : site.conf->partitions) {
-      if (partition.qos == row.name) quotas.erase(partition.name);
-    }
-  }
-  if (!enforces) return {};
-  for (VirtualCluster& vc : cluster.vcs) {
-    const auto quota = quotas.find(vc.name);
-    if (quota == quotas.end()) continue;
-    vc.quota = quota->second;
-    quotas.erase(quota);
-  }
-  for (const auto& [partition, quota] : quotas) {
-    site.notes.push_back("the cluster has no virtual cluster '" + partition + "' for the limit of its QOS");
   }
   return {};
 }

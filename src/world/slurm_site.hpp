@@ -31,10 +31,11 @@ struct SlurmSite {
 /// Reads the two; a name that is empty is not read.
 Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qos);
 
-/// Sets the limits that hold for every policy: where limits are enforced (AccountingStorageEnforce), the GPUs that the
-/// QOS of a partition gives all its jobs together (GrpTRES=gres/gpu) become the quota of its virtual cluster
-/// (slurm.schedmd.com/qos.html, "Partition QOS"; resource_limits.html). Other limits of that kind are added to those
-/// that are not used. Error: a partition names a QOS that the table does not have.
-Result<void> set_slurm_quotas(SlurmSite& site, Cluster& cluster);
+/// Adds the limits of the QOS to those of the cluster, where limits are enforced (AccountingStorageEnforce): of the
+/// jobs that ask for a QOS, and of all jobs of a partition whose QOS it is, for which the limits of that QOS stand in
+/// for like ones of the jobs' own (slurm.schedmd.com/resource_limits.html, "Hierarchy"; qos.html, "Partition QOS").
+/// Those that are not enforced are added to those that are not used. Error: a partition names a QOS that the table does
+/// not have.
+Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster);
 
 }  // namespace gpusched

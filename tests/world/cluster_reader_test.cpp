@@ -333,6 +333,12 @@ TEST(ClusterJson, SchemaSaysWhatTheReaderTakes) {
   const std::vector<std::string> texts = {
       "{" + node + "}",
       R"({"$schema": "cluster.schema.json", "name": "n", "vcs": [{"name": "a", "quota_gpus": 1.5}],)" + node + "}",
+      R"({"limits": [{"per": "user", "users": "u", "qos": ["a", "b"], "gpus": 1.5, "submitted": 3}],)" + node + "}",
+      R"({"limits": [{"per": "group", "jobs": 1}],)" + node + "}",
+      R"({"limits": [{"jobs": 1.5}],)" + node + "}",
+      R"({"limits": [{"gpu": 1}],)" + node + "}",
+      R"({"limits": [{"users": [], "jobs": 1}],)" + node + "}",
+      R"({"limits": {"jobs": 1},)" + node + "}",
       R"({"gpu_types": {"A": {"kind": "npu", "memory_gib": 4}},)" + node + "}",
       R"({"nodes": [{"count": 2, "name": "x", "gpus": 0, "cpus": 1.5, "memory_gib": 2, "rack": "r", "vc": []}]})",
       R"({"nodes": [{"count": 2, "name": "x", "gpus": 0, "cpus": 1.5, "memory_gib": 2, "rack": "r"}]})",
@@ -598,6 +604,39 @@ TEST(ReadCluster, JsonGivesOwnersQuotasAndTypes) {
   EXPECT_EQ(cluster.nodes[2].name, "old");
   EXPECT_EQ(cluster.nodes[2].cpu_milli, unlimited);
   EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"V100", 24}, {"GPU", 4}}));
+}
+
+TEST(ReadCluster, JsonGivesLimits) {
+  const auto read = cluster_from_json(R"({"limits": [
+    {"name": "big", "per": "user", "users": "ann", "accounts": ["x", "y"], "vcs": "v", "qos": "q", "arrays": "7",
+     "unbound_vcs": "w", "gpus": 1.5, "cpus": 8, "memory_gib": 2, "jobs": 3, "submitted": 9},
+    {"per": "job", "gpus": 4}, {"jobs": 0}], "nodes": [{"gpus": 8}]})",
+                                      "c.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  const std::vector<LimitRule> expected = {
+      {.name = "big",
+       .per = LimitOwner::user,
+       .users = {"ann"},
+       .accounts = {"x", "y"},
+       .vcs = {"v"},
+       .qos = {"q"},
+       .arrays = {"7"},
+       .unbound_vcs = {"w"},
+       .most = {.gpu_milli = 1500, .cpu_milli = 8000, .memory_mib = 2048, .jobs = 3},
+       .submitted = 9},
+      {.per = LimitOwner::job, .most = {.gpu_milli = 4000}},
+      {.most = {.jobs = 0}}};
+  EXPECT_EQ(read->limits, expected);
+  const auto again = cluster_from_json(cluster_file_text(*read), "c.json");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->limits, expected);
+  const auto error = [](const std::string& limit) {
+    return cluster_from_json(R"({"limits": [)" + limit + R"(], "nodes": [{"gpus": 8}]})", "c.json").error().to_string();
+  };
+  EXPECT_EQ(error(R"({"per": "user"})"),
+            "c.json: /limits/0: expected a limit: gpus, cpus, memory_gib, jobs or submitted");
+  EXPECT_EQ(error(R"({"per": "job", "jobs": 2})"),
+            "c.json: /limits/0/per: expected gpus, cpus or memory_gib alone with job: each job is by itself");
 }
 
 constexpr const char* two_sites_json = R"({

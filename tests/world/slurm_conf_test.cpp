@@ -216,17 +216,63 @@ TEST(SlurmQos, HavePrioritiesAndLimits) {
                                                           "gres/gpu=2|5\n"));
   ASSERT_TRUE(table) << table.error().to_string();
   ASSERT_EQ(table->rows.size(), 2u);
-  EXPECT_FALSE(table->rows[0].most_gpus);
+  EXPECT_TRUE(table->rows[0].limits.empty());
   EXPECT_EQ(table->rows[1].priority, 100);
-  EXPECT_EQ(table->rows[1].most_gpus, 4);
-  EXPECT_EQ(unused_keys(table->unused),
-            (Names{"a,b:UsageFactor=2.000000", "a,b:GrpTRES=cpu=9", "a,b:MaxTRESPU=gres/gpu=2", "a,b:MaxJobsPU=5"}));
+  const auto& limits = table->rows[1].limits;
+  ASSERT_EQ(limits.size(), 4u);
+  EXPECT_EQ(limits[0].most.cpu_milli, 9000);
+  EXPECT_EQ(limits[1].most.gpu_milli, 4 * whole_gpu);
+  EXPECT_EQ(limits[1].per, LimitOwner::all);
+  EXPECT_EQ(limits[2].most.gpu_milli, 2 * whole_gpu);
+  EXPECT_EQ(limits[2].per, LimitOwner::user);
+  EXPECT_EQ(limits[3].most.jobs, 5);
+  EXPECT_EQ(unused_keys(table->unused), Names{"a,b:UsageFactor=2.000000"});
   SlurmSite site;
   site.qos = *table;
   auto weights = QosWeights::parse(site.qos_weights());
   ASSERT_TRUE(weights) << weights.error().to_string();
   EXPECT_EQ(weights->priority("a,b"), 100);
   EXPECT_EQ(weights->priority("normal"), 0);
+}
+
+// Every column that limits jobs or what they hold, under its short name or its long one; mem is in MiB without a unit.
+TEST(SlurmQos, EveryLimitHasItsMeaning) {
+  struct Column {
+    const char *name, *value;
+    LimitOwner per;
+    LimitAmounts most = {};
+    std::int64_t submitted = unlimited;
+  };
+  const std::vector<Column> columns = {{"GrpTRES", "mem=2T", LimitOwner::all, {.memory_mib = 2 * 1024 * 1024}},
+                                       {"GrpJobs", "3", LimitOwner::all, {.jobs = 3}},
+                                       {"GrpSubmit", "4", LimitOwner::all, {}, 4},
+                                       {"GrpSubmitJobs", "4", LimitOwner::all, {}, 4},
+                                       {"MaxTRES", "mem=750000M", LimitOwner::job, {.memory_mib = 750'000}},
+                                       {"MaxTRESPerJob", "cpu=8", LimitOwner::job, {.cpu_milli = 8000}},
+                                       {"MaxTRESPU", "mem=100", LimitOwner::user, {.memory_mib = 100}},
+                                       {"MaxTRESPerUser", "gres/gpu=8", LimitOwner::user, {.gpu_milli = 8 * whole_gpu}},
+                                       {"MaxJobsPU", "5", LimitOwner::user, {.jobs = 5}},
+                                       {"MaxSubmitPU", "6", LimitOwner::user, {}, 6},
+                                       {"MaxTRESPA", "mem=1G", LimitOwner::account, {.memory_mib = 1024}},
+                                       {"MaxJobsPA", "7", LimitOwner::account, {.jobs = 7}},
+                                       {"MaxSubmitJobsPerAccount", "8", LimitOwner::account, {}, 8}};
+  const TempFolder folder;
+  for (const Column& column : columns) {
+    const auto table = read_slurm_qos(folder.write(
+        "qos.txt", "Name|Priority|" + std::string(column.name) + "\nnormal|0|" + std::string(column.value) + "\n"));
+    ASSERT_TRUE(table) << table.error().to_string();
+    ASSERT_EQ(table->rows[0].limits.size(), 1u) << column.name;
+    const SlurmQosLimit& limit = table->rows[0].limits.front();
+    EXPECT_EQ(limit.per, column.per) << column.name;
+    EXPECT_EQ(limit.most, column.most) << column.name;
+    EXPECT_EQ(limit.submitted, column.submitted) << column.name;
+    EXPECT_TRUE(table->unused.empty()) << column.name;
+  }
+  const auto others = read_slurm_qos(folder.write(
+      "qos.txt", "Name|Priority|Flags|MaxTRESPU|MaxWall\nnormal|0|DenyOnLimit|node=2,gres/gpu:a100=1|60\n"));
+  ASSERT_TRUE(others);
+  EXPECT_EQ(unused_keys(others->unused),
+            (Names{"normal:MaxTRESPU=node=2", "normal:MaxTRESPU=gres/gpu:a100=1", "normal:MaxWall=60"}));
 }
 
 TEST(SlurmQos, BadTablesAreRefusedWithTheirPlace) {
@@ -242,40 +288,43 @@ TEST(SlurmQos, BadTablesAreRefusedWithTheirPlace) {
   EXPECT_EQ(error("Name|Priority\na|high\n"), "qos.txt:2: Priority: expected a whole number from 0, found 'high'");
   EXPECT_EQ(error("Name|Priority\na|1\na|2\n"), "qos.txt:3: Name: expected a name that no other QOS has, found 'a'");
   EXPECT_EQ(error("Name|Priority|GrpTRES\na|1|gres/gpu=x\n"),
-            "qos.txt:2: GrpTRES: expected limits like gres/gpu=8, found 'gres/gpu=x'");
+            "qos.txt:2: GrpTRES: expected limits like cpu=64,mem=500G,gres/gpu=8, found 'gres/gpu=x'");
+  EXPECT_EQ(error("Name|Priority|MaxTRESPU\na|1|mem=5X\n"),
+            "qos.txt:2: MaxTRESPU: expected limits like cpu=64,mem=500G,gres/gpu=8, found 'mem=5X'");
+  EXPECT_EQ(error("Name|Priority|MaxJobsPU\na|1|few\n"),
+            "qos.txt:2: MaxJobsPU: expected a whole number from 0, found 'few'");
   EXPECT_EQ(error("Name|Priority\n"), "qos.txt:1: line: expected rows of sacctmgr show qos -P, found 'none'");
 }
 
-// resource_limits.html: limits are enforced with AccountingStorageEnforce=limits; qos.html: the limits of a partition's
-// QOS are those of all jobs in the partition.
-TEST(SlurmSite, TheQosOfAPartitionLimitsItsGpus) {
+// resource_limits.html: limits are enforced with AccountingStorageEnforce=limits; a limit of the partition's QOS is
+// used in place of the same one of the job's QOS, which holds for what the other does not limit: here GrpTRES=cpu of
+// `free`.
+TEST(SlurmSite, LimitsOfQosAreThoseOfTheirJobsAndPartitions) {
   const TempFolder folder;
   const std::string qos =
-      folder.write("qos.txt", "Name|Priority|GrpTRES\nfew|1|gres/gpu=3\nshared|1|gres/gpu=5\nother|1|gres/gpu=7\n");
-  const std::string text = nodes_and_partition +
-                           "PartitionName=small Nodes=n1 QOS=few\nPartitionName=x Nodes=n1 QOS=shared\n"
-                           "PartitionName=y Nodes=n1 QOS=shared\n";
-  const auto quotas = [&](const std::string& conf, SlurmSite& site) {
+      folder.write("qos.txt", "Name|Priority|GrpTRES|MaxJobsPU\nfew|1|gres/gpu=3|\nfree|1|cpu=9,gres/gpu=7|2\n");
+  const std::string text = nodes_and_partition + "PartitionName=x Nodes=n1 QOS=few\nPartitionName=y Nodes=n1 QOS=few\n";
+  const auto limits = [&](const std::string& conf, SlurmSite& site) {
     auto read = read_slurm_site(folder.write("slurm.conf", conf), qos);
     EXPECT_TRUE(read) << read.error().to_string();
     site = *std::move(read);
     Cluster cluster = site.conf->cluster->cluster;
-    EXPECT_TRUE(set_slurm_quotas(site, cluster));
-    std::map<std::string, MilliGpu> found;
-    for (const VirtualCluster& vc : cluster.vcs) found[vc.name] = vc.quota;
-    return found;
+    EXPECT_TRUE(set_slurm_limits(site, cluster));
+    return cluster.limits;
   };
   SlurmSite site;
-  const auto limited = quotas(text + "AccountingStorageEnforce=limits\n", site);
-  EXPECT_EQ(limited.at("small"), 3 * whole_gpu);
-  EXPECT_EQ(limited.at("gpu"), unlimited);
-  EXPECT_EQ(limited.at("x"), unlimited) << "one limit of two partitions is no quota of one";
-  EXPECT_EQ(unused_keys(site.unused), (Names{"shared:GrpTRES=gres/gpu=5", "other:GrpTRES=gres/gpu=7"}));
-  ASSERT_EQ(site.unused_lines().size(), 1u);
-  EXPECT_TRUE(site.unused_lines().front().ends_with("qos.txt: 2 settings not used: shared:GrpTRES, other:GrpTRES"));
-  const auto free = quotas(text, site);
-  EXPECT_EQ(free.at("small"), unlimited);
-  EXPECT_EQ(site.unused.size(), 3u);
+  const Names both{"x", "y"};
+  EXPECT_EQ(limits(text + "AccountingStorageEnforce=limits\n", site),
+            (std::vector<LimitRule>{
+                {.name = "few:GrpTRES", .vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
+                {.name = "few:GrpTRES", .qos = {"few"}, .unbound_vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
+                {.name = "free:GrpTRES", .qos = {"free"}, .most = {.cpu_milli = 9000}},
+                {.name = "free:GrpTRES", .qos = {"free"}, .unbound_vcs = both, .most = {.gpu_milli = 7 * whole_gpu}},
+                {.name = "free:MaxJobsPU", .per = LimitOwner::user, .qos = {"free"}, .most = {.jobs = 2}}}));
+  EXPECT_TRUE(site.unused.empty());
+  EXPECT_TRUE(limits(text, site).empty());
+  EXPECT_EQ(unused_keys(site.unused),
+            (Names{"few:GrpTRES=gres/gpu=3", "free:GrpTRES=cpu=9", "free:GrpTRES=gres/gpu=7", "free:MaxJobsPU=2"}));
 }
 
 TEST(SlurmSite, APartitionHasAQosOfTheTable) {
@@ -284,7 +333,7 @@ TEST(SlurmSite, APartitionHasAQosOfTheTable) {
                               folder.write("qos.txt", "Name|Priority\nnormal|0\n"));
   ASSERT_TRUE(site);
   Cluster cluster;
-  const auto done = set_slurm_quotas(*site, cluster);
+  const auto done = set_slurm_limits(*site, cluster);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().line, 3u);
   EXPECT_EQ(done.error().field, "QOS");

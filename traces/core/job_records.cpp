@@ -11,7 +11,8 @@ namespace gpusched {
 
 JobRecord NamedRecord::operator()(JobRecord job) {
   std::string* changed = changed_.data();
-  for (std::string_view* name : {&job.id, &job.user, &job.group, &job.vc, &job.name, &job.gpu_spec, &job.family}) {
+  for (std::string_view* name :
+       {&job.id, &job.user, &job.group, &job.vc, &job.qos, &job.name, &job.gpu_spec, &job.family}) {
     if (is_plain_name(*name)) continue;
     *changed = name_text(*name);
     *name = *changed++;
@@ -38,6 +39,7 @@ JobRecord TableRecord::operator()(JobId job) {
   record.user = jobs.users()[jobs.user(job)];
   record.group = jobs.groups()[jobs.group(job)];
   record.vc = jobs.vcs()[jobs.vc(job)];
+  record.qos = jobs.qos_names()[jobs.qos(job)];
   record.name = jobs.names()[jobs.name(job)];
   record.gpu_spec = jobs.gpu_specs()[jobs.shape(job).gpu_spec];
   record.family = jobs.families()[jobs.family(job)];

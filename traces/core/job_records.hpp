@@ -19,7 +19,7 @@ class NamedRecord {
   JobRecord operator()(JobRecord job);
 
  private:
-  std::array<std::string, 7> changed_;
+  std::array<std::string, 8> changed_;
 };
 
 /// Everything that a table holds of its jobs, one at a time.

@@ -52,7 +52,8 @@ void JobSink::take_bad_rows(const JobSink& part) {
 
 void JobSink::hold(const JobRecord& job, std::uint64_t line) {
   HeldJob held{.record = job, .names = {}, .line = line};
-  for (const std::string_view name : {job.id, job.user, job.group, job.vc, job.name, job.gpu_spec, job.family}) {
+  for (const std::string_view name :
+       {job.id, job.user, job.group, job.vc, job.qos, job.name, job.gpu_spec, job.family}) {
     held.names.emplace_back(name);
   }
   held.record.attempts = {};
@@ -135,7 +136,8 @@ void JobSink::finish() {
   for (HeldJob& held : held_) {
     JobRecord& job = held.record;
     std::size_t next = 0;
-    for (std::string_view* name : {&job.id, &job.user, &job.group, &job.vc, &job.name, &job.gpu_spec, &job.family}) {
+    for (std::string_view* name :
+         {&job.id, &job.user, &job.group, &job.vc, &job.qos, &job.name, &job.gpu_spec, &job.family}) {
       *name = held.names[next++];
     }
     job.work = median;

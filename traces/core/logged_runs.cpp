@@ -371,6 +371,7 @@ void LoggedRuns::add_job(const Job& job, const Attempts& attempts) {
   record.gpu_spec = gang.models;
   record.group = last.account;
   record.vc = last.partition;
+  record.qos = last.qos;
   record.name = last.name;
   if (!sink_.qos.empty()) record.priority = sink_.qos.priority(last.qos);
   record.status = status_from_word(last.state);

@@ -128,6 +128,7 @@ Result<void> read_any_csv(ReadContext& context) {
     job.user = row.text(user);
     job.group = row.text(group);
     job.vc = row.text(vc);
+    job.qos = row.text(qos);
     job.name = row.text(name);
     job.family = row.text(family);
     std::string gpu_spec(gpu_type && !row.is_blank(gpu_type) ? row.text(gpu_type) : std::string_view(demand.types));

@@ -43,9 +43,9 @@ Result<void> read_native(ReadContext& context) {
   const Column cpu = rows.find({"cpu_milli_per_task"}), memory = rows.find({"memory_mib_per_task"}),
                spec = rows.find({"gpu_spec"}), estimate = rows.find({"estimate_s"}), start = rows.find({"start_s"}),
                deadline = rows.find({"deadline_s"}), user = rows.find({"user"}), group = rows.find({"group"}),
-               vc = rows.find({"vc"}), name = rows.find({"name"}), family = rows.find({"family", "class"}),
-               status = rows.find({"status"}), priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"}),
-               after = rows.find({"after"});
+               vc = rows.find({"vc"}), qos = rows.find({"qos"}), name = rows.find({"name"}),
+               family = rows.find({"family", "class"}), status = rows.find({"status"}),
+               priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"}), after = rows.find({"after"});
   std::vector<Time> attempt_works;
   std::vector<std::string> predecessors;
   return for_each_row(rows, context, [&](RowReader& row) {
@@ -76,6 +76,7 @@ Result<void> read_native(ReadContext& context) {
     job.user = row.text(user);
     job.group = row.text(group);
     job.vc = row.text(vc);
+    job.qos = row.text(qos);
     job.name = row.text(name);
     job.family = row.text(family);
     job.status = status_from_word(row.text(status));

@@ -63,6 +63,8 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
       {"group", jobs.has_groups(),
        [](const JobTable& table, JobId job) { return csv_quoted(table.groups()[table.group(job)]); }},
       {"vc", jobs.has_vcs(), [](const JobTable& table, JobId job) { return csv_quoted(table.vcs()[table.vc(job)]); }},
+      {"qos", jobs.has_qos(),
+       [](const JobTable& table, JobId job) { return csv_quoted(table.qos_names()[table.qos(job)]); }},
       {"name", jobs.has_names(),
        [](const JobTable& table, JobId job) { return csv_quoted(table.names()[table.name(job)]); }},
       {"family", jobs.families().size() > 1,

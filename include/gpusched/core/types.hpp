@@ -73,6 +73,9 @@ inline constexpr NodeId no_node{no_index};  ///< no node: the gang fits nowhere
 
 /// Thousandths of one GPU; a whole GPU is 1000.
 using MilliGpu = std::int64_t;
+
+/// A capacity or quota without a bound; two of them still add up within 64 bits.
+inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
 inline constexpr MilliGpu whole_gpu = 1000;  ///< thousandths in one GPU
 
 /// Of storage: 1 GiB is 2^30 bytes.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -14,13 +13,11 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/limit_rules.hpp"
 #include "gpusched/data/mig.hpp"
 #include "gpusched/data/span_model.hpp"
 
 namespace gpusched {
-
-/// A capacity or quota without a bound; two of them still add up within 64 bits.
-inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
 
 /// How jobs with shares of the same GPU get along.
 enum class SharingMode : std::uint8_t {
@@ -86,7 +83,8 @@ struct Cluster {
   std::vector<std::uint32_t> rack_sites = {};  ///< the site of each rack, by number (Node::rack); empty: one site
   /// The link of each Span; no name and no bandwidth where the cluster has no such level. Empty: not known.
   std::vector<LinkClass> links = {};
-  std::vector<MigNode> migs = {};  ///< the ways in which GPUs of nodes are cut; empty: none is
+  std::vector<LimitRule> limits = {};  ///< what users, accounts, queues and QOS may hold at once
+  std::vector<MigNode> migs = {};      ///< the ways in which GPUs of nodes are cut; empty: none is
 
   /// The site that the rack stands in.
   [[nodiscard]] std::uint32_t site_of(std::uint32_t rack) const {

@@ -58,6 +58,7 @@ struct JobRecord {
   std::string_view user = {};               ///< who submitted it
   std::string_view group = {};              ///< recurring-job group (PAI) or project
   std::string_view vc = {};                 ///< virtual cluster, queue or partition
+  std::string_view qos = {};                ///< quality of service, for limits (LimitRule)
   std::string_view name = {};               ///< job name, for estimators that look for similar names
   std::string_view gpu_spec = {};           ///< allowed GPU types, as GpuDemand takes them; empty = any
   std::string_view family = {};             ///< model family or job class, for RuntimeModel

@@ -49,11 +49,12 @@ class JobTable {
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[GPUSCHED_JOB(job)]; }
   /// What the job asks for.
   [[nodiscard]] const Shape& shape(JobId job) const { return shapes_[shape_[GPUSCHED_JOB(job)]]; }
-  /// Number of the job's name in users(), groups(), vcs(), names() or families(); 0 = unknown.
+  /// Number of the job's name in users(), groups(), vcs(), qos_names(), names() or families(); 0 = unknown.
   /// \{
   [[nodiscard]] std::uint32_t user(JobId job) const { return user_.empty() ? 0 : user_[GPUSCHED_JOB(job)]; }
   [[nodiscard]] std::uint32_t group(JobId job) const { return group_.empty() ? 0 : group_[GPUSCHED_JOB(job)]; }
   [[nodiscard]] std::uint32_t vc(JobId job) const { return vc_.empty() ? 0 : vc_[GPUSCHED_JOB(job)]; }
+  [[nodiscard]] std::uint32_t qos(JobId job) const { return qos_.empty() ? 0 : qos_[GPUSCHED_JOB(job)]; }
   [[nodiscard]] std::uint32_t name(JobId job) const { return name_.empty() ? 0 : name_[GPUSCHED_JOB(job)]; }
   [[nodiscard]] std::uint32_t family(JobId job) const { return family_.empty() ? 0 : family_[GPUSCHED_JOB(job)]; }
   /// \}
@@ -100,6 +101,7 @@ class JobTable {
   [[nodiscard]] const NameTable& users() const { return users_; }
   [[nodiscard]] const NameTable& groups() const { return groups_; }
   [[nodiscard]] const NameTable& vcs() const { return vcs_; }
+  [[nodiscard]] const NameTable& qos_names() const { return qos_names_; }
   [[nodiscard]] const NameTable& names() const { return names_; }
   [[nodiscard]] const NameTable& families() const { return families_; }
   /// \}
@@ -112,6 +114,7 @@ class JobTable {
   [[nodiscard]] bool has_users() const { return !user_.empty(); }
   [[nodiscard]] bool has_groups() const { return !group_.empty(); }
   [[nodiscard]] bool has_vcs() const { return !vc_.empty(); }
+  [[nodiscard]] bool has_qos() const { return !qos_.empty(); }
   [[nodiscard]] bool has_names() const { return !name_.empty(); }
   [[nodiscard]] bool has_statuses() const { return !status_.empty(); }
   [[nodiscard]] bool has_attempts() const { return !attempt_begin_.empty(); }
@@ -143,6 +146,7 @@ class JobTable {
     cut(part.user_, user_);
     cut(part.group_, group_);
     cut(part.vc_, vc_);
+    cut(part.qos_, qos_);
     cut(part.name_, name_);
     cut(part.family_, family_);
     cut(part.status_, status_);
@@ -165,6 +169,7 @@ class JobTable {
     part.users_ = users_;
     part.groups_ = groups_;
     part.vcs_ = vcs_;
+    part.qos_names_ = qos_names_;
     part.names_ = names_;
     part.families_ = families_;
     return part;
@@ -224,7 +229,7 @@ class JobTable {
   std::vector<std::uint32_t> shape_;
   // The columns below are empty when no job has a value other than the default.
   std::vector<Time> estimate_, deadline_, start_;
-  std::vector<std::uint32_t> user_, group_, vc_, name_, family_;
+  std::vector<std::uint32_t> user_, group_, vc_, qos_, name_, family_;
   std::vector<std::uint8_t> status_;
   std::vector<std::int32_t> priority_;
   std::vector<std::uint32_t> attempt_begin_;  // size() + 1 offsets into attempt_work_
@@ -236,7 +241,7 @@ class JobTable {
   std::string text_;
 
   std::vector<Shape> shapes_;
-  NameTable gpu_specs_, users_, groups_, vcs_, names_, families_;
+  NameTable gpu_specs_, users_, groups_, vcs_, qos_names_, names_, families_;
 };
 
 /// Collects jobs row by row and builds the table once, which does not depend on the order of the rows: jobs come by
@@ -245,8 +250,8 @@ class JobTableBuilder {
  public:
   /// No jobs.
   JobTableBuilder() {
-    for (NameTable* names :
-         {&table_.gpu_specs_, &table_.users_, &table_.groups_, &table_.vcs_, &table_.names_, &table_.families_}) {
+    for (NameTable* names : {&table_.gpu_specs_, &table_.users_, &table_.groups_, &table_.vcs_, &table_.qos_names_,
+                             &table_.names_, &table_.families_}) {
       names->intern("");
     }
   }
@@ -257,10 +262,11 @@ class JobTableBuilder {
     table_.users_ = like.users_;
     table_.groups_ = like.groups_;
     table_.vcs_ = like.vcs_;
+    table_.qos_names_ = like.qos_names_;
     table_.names_ = like.names_;
     table_.families_ = like.families_;
-    known_ = {like.gpu_specs_.size(), like.users_.size(), like.groups_.size(),
-              like.vcs_.size(),       like.names_.size(), like.families_.size()};
+    known_ = {like.gpu_specs_.size(), like.users_.size(), like.groups_.size(),  like.vcs_.size(),
+              like.qos_names_.size(), like.names_.size(), like.families_.size()};
   }
 
   /// Makes room for that many jobs.
@@ -295,6 +301,7 @@ class JobTableBuilder {
     put(table_.user_, row, table_.users_.intern(job.user), 0u);
     put(table_.group_, row, table_.groups_.intern(job.group), 0u);
     put(table_.vc_, row, table_.vcs_.intern(job.vc), 0u);
+    put(table_.qos_, row, table_.qos_names_.intern(job.qos), 0u);
     put(table_.name_, row, table_.names_.intern(job.name), 0u);
     put(table_.family_, row, table_.families_.intern(job.family), 0u);
     put(table_.status_, row, static_cast<std::uint8_t>(job.status), std::uint8_t{0});
@@ -487,7 +494,9 @@ class JobTableBuilder {
     permute(table_.estimate_);
     permute(table_.start_);
     permute(table_.deadline_);
-    for (auto* column : {&table_.user_, &table_.group_, &table_.vc_, &table_.name_, &table_.family_}) permute(*column);
+    for (auto* column : {&table_.user_, &table_.group_, &table_.vc_, &table_.qos_, &table_.name_, &table_.family_}) {
+      permute(*column);
+    }
     permute(table_.status_);
     permute(table_.priority_);
     permute(table_.number_);
@@ -504,8 +513,9 @@ class JobTableBuilder {
     number_names(table_.users_, table_.user_, known_[1]);
     number_names(table_.groups_, table_.group_, known_[2]);
     number_names(table_.vcs_, table_.vc_, known_[3]);
-    number_names(table_.names_, table_.name_, known_[4]);
-    number_names(table_.families_, table_.family_, known_[5]);
+    number_names(table_.qos_names_, table_.qos_, known_[4]);
+    number_names(table_.names_, table_.name_, known_[5]);
+    number_names(table_.families_, table_.family_, known_[6]);
     std::vector<std::uint32_t> number(table_.shapes_.size(), no_index);
     std::vector<Shape> shapes;
     for (std::uint32_t job = 0; job < size(); ++job) {
@@ -559,7 +569,7 @@ class JobTableBuilder {
   }
 
   JobTable table_;
-  std::array<std::uint32_t, 6> known_{1, 1, 1, 1, 1, 1};  // names of each kind that keep their numbers
+  std::array<std::uint32_t, 7> known_{1, 1, 1, 1, 1, 1, 1};  // names of each kind that keep their numbers
   std::vector<Wait> waits_;
   NameTable awaited_;  // ids of jobs that others wait for
   bool ignores_missing_ = false;

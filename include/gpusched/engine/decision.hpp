@@ -21,6 +21,7 @@ enum class Verdict : std::uint8_t {
   in_the_past,   ///< a wake not after now
   no_power,      ///< the cluster might exceed a power cap
   wrong_size,    ///< a number of tasks with which the job cannot run
+  over_limit,  ///< a limit of its user, account, queue or QOS; whom that holds back is settled before the next decision
 };
 
 /// Borrowed from the engine for one instant; not kept.
@@ -36,6 +37,7 @@ class Decision {
   /// The same with another placement rule than the run's.
   GPUSCHED_HOT Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
+    if (!is_within_limits(job, state_->shape(job))) return Verdict::over_limit;
     return commit_start(job, place(job, state_->shape(job), rule), state_->shape(job));
   }
 
@@ -50,6 +52,7 @@ class Decision {
       return Verdict::wrong_size;
     }
     shape.tasks = tasks;
+    if (!is_within_limits(job, shape)) return Verdict::over_limit;
     const Verdict verdict = commit_start(job, place(job, shape, state_->options.placement), shape);
     if (verdict == Verdict::ok && curve != nullptr) sizes()[job].shape = shape;
     return verdict;
@@ -60,6 +63,7 @@ class Decision {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Placement rule = state_->rule_for(job, state_->options.placement);
     const Shape& shape = state_->shape(job);
+    if (!is_within_limits(job, shape)) return Verdict::over_limit;
     return commit_start(job, state_->cluster.place_on_type(shape, quota_vc(job), rule, gpu_type), shape);
   }
 
@@ -67,6 +71,7 @@ class Decision {
   Verdict start_on(JobId job, std::span<const NodeTasks> nodes) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Shape& shape = state_->shape(job);
+    if (!is_within_limits(job, shape)) return Verdict::over_limit;
     return commit_start(job, state_->cluster.place_on(shape, quota_vc(job), nodes.data(), nodes.size()), shape);
   }
 
@@ -74,12 +79,14 @@ class Decision {
   Verdict start_exactly(JobId job, std::span<const Grant> grants) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Shape& shape = state_->shape(job);
+    if (!is_within_limits(job, shape)) return Verdict::over_limit;
     return commit_start(job, state_->cluster.place_exactly(shape, quota_vc(job), grants), shape);
   }
 
   /// Would start(job) be accepted? Changes nothing lasting.
   [[nodiscard]] bool fits(JobId job) {
     const Shape& shape = state_->shape(job);
+    if (!is_within_limits(job, shape)) return false;
     const std::uint32_t grants = place(job, shape, state_->options.placement);
     if (grants == no_index) return false;
     const bool is_powered = !power().active() || power().admits(*state_, job, grants, false);
@@ -95,6 +102,7 @@ class Decision {
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
     if (power().active()) power().admits(*state_, job, no_index);
     state_->cluster.release(state.grants, state_->held_shape(job), quota_vc(job));
+    if (limits().active()) limits().give_back(job, state_->now);
     if (state.starting) find_last(job, detail::CommandKind::start)->withdrawn = true;
     state_->commands.push_back({.kind = detail::CommandKind::preempt,
                                 .withdrawn = state.starting,
@@ -114,6 +122,7 @@ class Decision {
     detail::JobState& state = (*state_)[job];
     detail::Command* const command = find_preempt(job);
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
+    if (!is_within_limits(job, state_->held_shape(job))) return Verdict::over_limit;
     if (!state_->cluster.retake(command->grants, state_->held_shape(job), quota_vc(job))) return Verdict::does_not_fit;
     if (power().active() && !power().admits(*state_, job, command->grants)) {
       state_->cluster.release(command->grants, state_->held_shape(job), quota_vc(job));
@@ -124,6 +133,7 @@ class Decision {
     state.preempted_now = state.preempted_now && state.starting;
     if (state.starting) find_last(job, detail::CommandKind::start)->withdrawn = false;
     *command = {.kind = detail::CommandKind::wake, .time = Time::max()};  // a command that does nothing
+    if (limits().active()) limits().take(job, state_->held_shape(job), state_->now);
     move_to_running(job, state);
     return Verdict::ok;
   }
@@ -190,6 +200,10 @@ class Decision {
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
 
   [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }
+  [[nodiscard]] detail::Limits& limits() { return state_->effects.get<detail::Limits>(); }
+  [[nodiscard]] bool is_within_limits(JobId job, const Shape& shape) {
+    return !limits().active() || limits().admits(job, shape);
+  }
   [[nodiscard]] detail::Power& power() { return state_->effects.get<detail::Power>(); }
 
   // False, and the grants are given back, when a cap might be exceeded.
@@ -231,6 +245,7 @@ class Decision {
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
     if (sizes().active()) sizes()[job].shape = state_->shape(job);
+    if (limits().active()) limits().take(job, shape, state_->now);
     if (!state.preempted_now) state.since = state_->now;
     state.starting = true;
     move_to_running(job, state);

@@ -19,6 +19,7 @@
 #include "gpusched/engine/effects/changes.hpp"
 #include "gpusched/engine/effects/dependencies.hpp"
 #include "gpusched/engine/effects/effect_list.hpp"
+#include "gpusched/engine/effects/limits.hpp"
 #include "gpusched/engine/effects/mig_layouts.hpp"
 #include "gpusched/engine/effects/outages.hpp"
 #include "gpusched/engine/effects/power.hpp"
@@ -39,7 +40,7 @@ namespace gpusched::detail {
 /// The effects of a run. Their order is the order of an instant: first jobs end and timers ring, then happens what each
 /// effect brings, one effect after another, then jobs are submitted; then the policy decides.
 using Effects = EffectList<TimeLimits, Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power,
-                           Services, AccountWindow>;
+                           Services, Limits, AccountWindow>;
 
 struct EngineState {
   const JobTable* jobs = nullptr;         // borrowed
@@ -84,6 +85,7 @@ struct EngineState {
   [[nodiscard]] const Changes& changes() const { return effects.get<Changes>(); }
   [[nodiscard]] const Sizes& sizes() const { return effects.get<Sizes>(); }
   [[nodiscard]] const Power& power() const { return effects.get<Power>(); }
+  [[nodiscard]] const Limits& limits() const { return effects.get<Limits>(); }
 
   /// Number of what the job asks for now, in JobTable::shapes().
   [[nodiscard]] std::uint32_t shape_id(JobId job) const {
@@ -145,12 +147,14 @@ struct EngineState {
     append(queues[queue], job);
     if (!queue_numbers.empty()) queue_numbers[index(job)] = joined++;
     if (placed.active()) placed.join(queue, index(job));
+    if (limits().active()) effects.get<Limits>().joins_queue(job);
   }
 
   /// A job that a decision preempts goes to the end of its queue, and holds no place.
   void join_queue_last(JobId job) {
     (*this)[job].stands_last = true;
     append(queues[queue_of(job)], job);
+    if (limits().active()) effects.get<Limits>().joins_queue(job);
   }
 
   /// A waiting job starts, or is withdrawn.
@@ -158,6 +162,7 @@ struct EngineState {
     const std::uint32_t queue = queue_of(job);
     unlink(queues[queue], job);
     if (placed.active() && !(*this)[job].stands_last) placed.leave(queue, index(job));
+    if (limits().active()) effects.get<Limits>().leaves_queue(job);
   }
 
   /// A job that comes back goes to its place in its queue: before the first that has a later place, those left out that
@@ -165,6 +170,7 @@ struct EngineState {
   void put_back(JobId job) {
     if (!placed.active()) open_placed();
     const std::uint32_t queue = queue_of(job);
+    if (limits().active()) effects.get<Limits>().joins_queue(job);
     const std::uint32_t next = placed.next(queue, index(job));
     placed.come_back(queue, index(job));
     JobState& state = (*this)[job];

@@ -28,10 +28,11 @@ enum class EventKind : std::uint8_t {
   node_down,  ///< a node went out of service; jobs that run on a drained one run on
   node_up,    ///< a node came back, empty
   /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), its submit with another
-  /// size follows, or its host sent it elsewhere (Engine::leave).
+  /// size follows, its host sent it elsewhere (Engine::leave), or a limit holds it back (Limits), until another submit.
   withdraw,
   more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)
+  refuse,        ///< a job's submission exceeds a limit, and it is done: no policy has to do anything
 };
 
 /// True when a running job loses its nodes and waits in its queue again, not by a decision: its next attempt is due, a

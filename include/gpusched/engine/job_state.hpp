@@ -12,7 +12,7 @@ namespace gpusched {
 
 /// Where a job is in its life.
 enum class JobPhase : std::uint8_t {
-  future,   ///< not submitted yet, or waits for the end of others
+  future,   ///< not submitted yet, or waits for the end of others, or a limit holds it back
   pending,  ///< waits in its queue
   running,  ///< holds nodes
   done,     ///< finished

@@ -100,7 +100,25 @@ class Kernel : public SavedStates {
       });
     }
     state.join_queue(job);
+    if (state.effects.any() && is_barred(job)) return;
     emit({EventKind::submit, job});
+  }
+
+  /// A limit takes a job out of its queue, which keeps its place there, or lets it in again.
+  /// \{
+  GPUSCHED_RARE void hold_back(JobId job) {
+    leave_for_limit(job);
+    emit({EventKind::withdraw, job});
+  }
+  GPUSCHED_RARE void let_go(JobId job) {
+    state.effects.get<Limits>().let_go(job);
+    return_to_queue(job);
+    emit({EventKind::submit, job});
+  }
+  /// \}
+  /// A user gave a job that waits another size.
+  void tell_asked(JobId job) {
+    if (state.limits().active()) state.effects.get<Limits>().asks(job, state.shape(job), state.now);
   }
 
   /// A host lets a submitted job in, which joins its queue.
@@ -156,6 +174,8 @@ class Kernel : public SavedStates {
     } else if (phase == JobPhase::pending) {
       state.leave_queue(job);
       emit({EventKind::withdraw, job});
+    } else if (state.limits().holds(job)) {
+      state.effects.get<Limits>().let_go(job);
     } else {
       state.effects.get<Dependencies>().cancel(job);
     }
@@ -187,6 +207,7 @@ class Kernel : public SavedStates {
     JobState& run = state[job];
     forget_reprioritized(job);
     state.cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
+    give_back_limits(job);
     state.unlink(state.running, job);
     state.resized.push_back({.job = job, .grants = run.grants, .tasks = state.held_shape(job).tasks});
     run.grants = no_index;
@@ -212,13 +233,15 @@ class Kernel : public SavedStates {
   GPUSCHED_HOT void happen_all() {
     while (planned_due()) happen();
     if (state.effects.any()) happen_of_effects();
-    while (submission_due()) arrive();
+    bool refused = false;
+    while (submission_due()) refused = !arrive() || refused;
+    if (refused) react();  // who waited for that job alone
   }
 
   /// Applies one of them, submissions first; none, when the plan that was due had changed.
   GPUSCHED_RARE void happen_once() {
     if (submission_due()) {
-      arrive();
+      static_cast<void>(arrive());
     } else if (planned_due()) {
       happen();
     } else {
@@ -409,17 +432,41 @@ class Kernel : public SavedStates {
     });
   }
 
-  // Precondition: submission_due().
-  void arrive() {
+  // Precondition: submission_due(). False: a limit refuses the job.
+  bool arrive() {
     const JobId job{state.arrived++};
     bool holds_back = false;
     if (state.effects.any()) {
+      if (state.limits().active() && state.effects.get<Limits>().refuses(job)) {
+        state.effects.get<Dependencies>().refuse(job);
+        end_job(job);
+        emit({EventKind::refuse, job});
+        return false;
+      }
       call([&](auto& effect) {
         if constexpr (requires { effect.holds_back(*this, job); })
           holds_back = effect.holds_back(*this, job) || holds_back;
       });
     }
     if (!holds_back) enter_queue(job);
+    return true;
+  }
+
+  // A limit holds back a job that just joined its queue: it has a place there, and nobody saw it.
+  GPUSCHED_RARE bool is_barred(JobId job) {
+    if (!state.limits().active() || !state.limits().bars(job)) return false;
+    leave_for_limit(job);
+    return true;
+  }
+
+  void leave_for_limit(JobId job) {
+    state.leave_queue(job);
+    state[job].phase = JobPhase::future;
+    state.effects.get<Limits>().hold_back(job);
+  }
+
+  void give_back_limits(JobId job) {
+    if (state.limits().active()) state.effects.get<Limits>().give_back(job, state.now);
   }
 
   // Applies the earliest planned event, which is due now.
@@ -486,6 +533,7 @@ class Kernel : public SavedStates {
       forget_reprioritized(job);
       state.cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
       state.cluster.free_grants(run.grants);
+      if (state.effects.any()) give_back_limits(job);
       run.grants = no_index;
       state.unlink(state.running, job);
     }

@@ -76,9 +76,13 @@ class RunResults {
   [[nodiscard]] bool has_changes() const { return state().changes().active(); }
   /// True when the job was cancelled before it ended; end() is that instant, and first_start() may be Time::max().
   [[nodiscard]] bool is_cancelled(JobId job) const { return state().changes().is_cancelled(job); }
-  /// True when users cancel the job at some time. Whether it ends before that, its policy decides: averages over jobs
-  /// leave it out, so that they are of the same jobs under all policies.
-  [[nodiscard]] bool may_be_cancelled(JobId job) const { return state().changes().cancels(job); }
+  /// True when users cancel the job at some time, or a limit refused it. Whether it ends before it is cancelled, its
+  /// policy decides: averages over jobs leave it out, so that they are of the same jobs under all policies.
+  [[nodiscard]] bool may_be_cancelled(JobId job) const { return state().changes().cancels(job) || is_refused(job); }
+  /// True when limits hold (Cluster::limits).
+  [[nodiscard]] bool has_limits() const { return state().limits().active(); }
+  /// True when the job's submission exceeded a limit; end() is that instant, and it never ran.
+  [[nodiscard]] bool is_refused(JobId job) const { return state().limits().is_refused(job); }
   /// True when jobs are ended at the run times that they asked for.
   [[nodiscard]] bool has_time_limits() const { return state().effects.get<detail::TimeLimits>().active(); }
   /// True when the job was ended so.

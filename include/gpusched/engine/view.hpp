@@ -271,7 +271,12 @@ class View {
   [[nodiscard]] const EngineOptions& options() const { return state_->options; }
   /// The rule that chooses the job's nodes in this run.
   [[nodiscard]] Placement placement(JobId job) const { return state_->rule_for(job, options().placement); }
-  /// Jobs submitted so far: those of id below it. Those that wait for others are among them, and still `future`.
+  /// The limit that holds the job back: the number of its rule in Cluster::limits; no_index: none does.
+  [[nodiscard]] std::uint32_t limit_of(JobId job) const {
+    return state_->limits().holds(job) ? state_->limits().barring_rule(job) : no_index;
+  }
+  /// Jobs submitted so far: those of id below it. Those that wait for others, or are held back, are among them, and
+  /// still `future`.
   [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }
   /// Jobs finished so far, cancelled ones included.
   [[nodiscard]] std::uint32_t finished() const { return state_->finished; }

@@ -328,6 +328,7 @@ class Env {
         case EventKind::wake:
         case EventKind::node_down:
         case EventKind::node_up:
+        case EventKind::refuse:
         case EventKind::reprioritize:
         case EventKind::more_power: break;
         case EventKind::withdraw: withdraw(event.job); break;

@@ -37,6 +37,8 @@ class Rehearsal {
                      [](const Run& a, const Run& b) { return a.state.since < b.state.since; });
     number_of_.resize(state_.states.size());
     for (std::uint32_t i = 0; i < runs_.size(); ++i) number_of_[index(runs_[i].job)] = i;
+    state_.effects.get<Limits>() = {};  // those that run are within them
+    state_.effects.refresh();
     clear();
   }
 

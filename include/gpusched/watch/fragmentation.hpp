@@ -44,6 +44,7 @@ class FragmentationLog {
           close(event.job);
           break;
         case EventKind::withdraw:
+        case EventKind::refuse:
           if (span_.measures(event.job)) at_end_ = sums_;
           break;
         case EventKind::preempt:

@@ -48,6 +48,9 @@ class RunLog {
           finish(event.job, asked(), 0);
           --waiting_;
           break;
+        case EventKind::refuse:
+          if (span_.measures(event.job)) at_end_ = sums_;
+          break;
         case EventKind::retry:
         case EventKind::kill:
         case EventKind::preempt:
@@ -203,6 +206,7 @@ struct Metrics {
   /// \}
   std::optional<double> goodput = {};  ///< gpu_utilization / gpu_allocation: the useful share of held GPU time (ETTR)
   std::optional<double> kills = {};    ///< of the measured jobs, by nodes that went down
+  std::optional<double> refused_jobs = {};    ///< measured jobs whose submission a limit refused; nothing: no limits
   std::optional<double> cancelled_jobs = {};  ///< measured jobs cancelled before they ended; nothing: users change none
   /// Of the measured jobs, where runs have stages.
   /// \{
@@ -385,7 +389,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   for (auto* const of_jobs : {&values, &waits}) of_jobs->reserve(metrics.jobs);
   slowdowns.reserve(metrics.jobs);
   detail::WideInt jct_sum = 0, wait_sum = 0;
-  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, cancelled = 0;
+  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, cancelled = 0, refused = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
   Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
@@ -398,6 +402,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     warm_starts += starts.warm;
     fetched_bytes += static_cast<double>(starts.fetched_bytes);
     last_end = std::max(last_end, engine.end(job));
+    if (engine.is_refused(job)) ++refused;
     if (engine.is_cancelled(job)) ++cancelled;
     if (engine.may_be_cancelled(job)) continue;
     const detail::JobOutcome outcome(engine, job);
@@ -427,6 +432,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     metrics.fetched_gib = fetched_bytes / bytes_per_gib;
   }
   if (engine.has_changes()) metrics.cancelled_jobs = cancelled;
+  if (engine.has_limits()) metrics.refused_jobs = refused;
   detail::add_deadlines(engine, window, metrics);
   const AllRequests requests = figures_of_all_requests(engine);
   metrics.slo_attainment = requests.slo_attainment;

@@ -65,6 +65,7 @@ class Changes {
         if (phase == JobPhase::running) kernel.interrupt(change.job);
         if (phase != JobPhase::future) kernel.emit({EventKind::withdraw, change.job});
         shape_[index(change.job)] = change.shape;
+        kernel.tell_asked(change.job);
         if (phase != JobPhase::future) kernel.emit({EventKind::submit, change.job});
         break;
     }

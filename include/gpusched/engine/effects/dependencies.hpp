@@ -81,6 +81,11 @@ class Dependencies {
   [[nodiscard]] bool waits_for_host(JobId job) const { return is_hosted_ && open_[index(job)] == 1; }
   /// \}
 
+  /// A job's submission is refused: it never waits.
+  void refuse(JobId job) {
+    if (active()) open_[index(job)] = no_index;
+  }
+
   /// A job that was submitted and waits for others is cancelled.
   void cancel(JobId job) {
     if (std::exchange(open_[index(job)], no_index) == 0) {

@@ -393,6 +393,7 @@ class ChoiceAgenda {
   void start(std::uint32_t place, const View& view, Decision& decision) {
     const Verdict verdict = decision.start(tokens_.waiting()[place].job);
     if (verdict == Verdict::no_power) return want_power(place, view);
+    if (verdict == Verdict::over_limit) return put_off(tokens_.waiting()[place].job);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits was refused");
     static_cast<void>(verdict);
     note_start(place, view);
@@ -411,6 +412,7 @@ class ChoiceAgenda {
     const NodeTasks all{.node = node, .tasks = view.shape(job).tasks};
     const Verdict verdict = decision.start_on(job, {&all, 1});
     if (verdict == Verdict::no_power) return want_power(place, view);
+    if (verdict == Verdict::over_limit) return put_off(tokens_.waiting()[place].job);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the node was refused");
     static_cast<void>(verdict);
     note_start(place, view);
@@ -420,6 +422,7 @@ class ChoiceAgenda {
     const std::uint32_t place = std::exchange(placing_, no_index);
     const Verdict verdict = decision.start_on_type(tokens_.waiting()[place].job, gpu_type);
     if (verdict == Verdict::no_power) return want_power(place, view);
+    if (verdict == Verdict::over_limit) return put_off(tokens_.waiting()[place].job);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the GPU type was refused");
     static_cast<void>(verdict);
     note_start(place, view);

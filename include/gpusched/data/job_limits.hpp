@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/// JobLimits: which limits hold for each job of a table.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/data/limit_rules.hpp"
+
+namespace gpusched {
+
+/// The array of a job whose id is ARRAY_TASK, both numbers; else empty.
+inline std::string_view array_of_id(std::string_view id) {
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  const std::size_t bar = id.find('_');
+  if (bar == std::string_view::npos || !is_number(id.substr(0, bar)) || !is_number(id.substr(bar + 1))) return {};
+  return id.substr(0, bar);
+}
+
+/// The rules of a cluster as buckets: a bucket is a rule and one of those whose jobs share it. Jobs of the same buckets
+/// are a set. Replicas of services (JobTable::replicas) are in none.
+class JobLimits {
+ public:
+  /// One that jobs share.
+  struct Bucket {
+    std::uint32_t rule = 0;              ///< of the cluster's, by number
+    LimitAmounts most = {};              ///< at once
+    std::int64_t submitted = unlimited;  ///< jobs that wait or run
+  };
+  /// A bucket of a job; `binds`: it holds the job back, and does not only count it.
+  struct Part {
+    std::uint32_t bucket = 0;
+    bool binds = true;
+    friend auto operator<=>(const Part&, const Part&) = default;  // NOLINT(modernize-use-nullptr): as Shape's
+  };
+  /// The limits of jobs.
+  struct Set {
+    std::vector<Part> parts;
+    LimitAmounts of_one;  ///< the most that one job may ask for, alone
+  };
+
+  /// No limits.
+  JobLimits() = default;
+  /// O(jobs x rules).
+  JobLimits(const std::vector<LimitRule>& rules, const JobTable& jobs) {
+    if (rules.empty()) return;
+    for (const LimitRule& rule : rules) rules_.push_back(resolve(rule, jobs));
+    const bool asks_arrays = std::any_of(rules.begin(), rules.end(), [](const LimitRule& rule) {
+      return rule.per == LimitOwner::array || !rule.arrays.empty();
+    });
+    sets_.push_back({});
+    set_of_job_.resize(jobs.size());
+    for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {
+      const JobId job{i};
+      Owners owners{jobs.user(job), jobs.group(job), jobs.vc(job), jobs.qos(job), 0};
+      if (asks_arrays) owners[4] = arrays_.intern(array_of_id(jobs.external_id(job)));
+      const auto [place, added] = set_of_owners_.try_emplace(owners, static_cast<std::uint32_t>(sets_.size()));
+      if (added) add_set(owners, rules);
+      set_of_job_[i] = place->second;
+    }
+    // What nobody asks for any more: engines are copied.
+    rules_ = {};
+    arrays_ = {};
+    set_of_owners_ = {};
+  }
+
+  /// True when there are no rules.
+  [[nodiscard]] bool is_empty() const { return set_of_job_.empty(); }
+  /// All buckets.
+  [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Number of the job's set.
+  [[nodiscard]] std::uint32_t set_of(JobId job) const { return set_of_job_[index(job)]; }
+  /// The set of that number.
+  [[nodiscard]] const Set& set(std::uint32_t number) const { return sets_[number]; }
+
+  /// What a job of that shape holds when it runs.
+  static LimitAmounts amounts_of(const Shape& shape) {
+    const auto of_all = [&](std::int64_t per_task) {
+      return per_task > unlimited / shape.tasks ? unlimited : shape.tasks * per_task;
+    };
+    return {.gpu_milli = shape.gpu_milli(),
+            .cpu_milli = of_all(shape.cpu_milli_per_task),
+            .memory_mib = of_all(shape.memory_mib_per_task),
+            .jobs = 1};
+  }
+  /// True when no amount of `asks` is above that of `most`.
+  static bool within(const LimitAmounts& asks, const LimitAmounts& most) {
+    return asks.gpu_milli <= most.gpu_milli && asks.cpu_milli <= most.cpu_milli && asks.memory_mib <= most.memory_mib &&
+           asks.jobs <= most.jobs;
+  }
+  /// True when the job could run with that shape if it were alone.
+  [[nodiscard]] bool allow_alone(JobId job, const Shape& shape) const {
+    return is_empty() || within(amounts_of(shape), set(set_of(job)).of_one);
+  }
+
+ private:
+  // Numbers of names: user, account, vc, QOS, array; 0 = unknown.
+  using Owners = std::array<std::uint32_t, 5>;
+
+  // A rule whose names are numbers of the table, sorted.
+  struct Resolved {
+    std::array<std::vector<std::uint32_t>, 5> names;
+    std::array<bool, 5> is_named{};
+    std::vector<std::uint32_t> unbound_vcs;
+    std::map<std::uint32_t, std::uint32_t> buckets;  // by the number of the owner
+  };
+
+  Resolved resolve(const LimitRule& rule, const JobTable& jobs) {
+    Resolved resolved;
+    const auto numbers = [](const std::vector<std::string>& names, auto number_of) {
+      std::vector<std::uint32_t> found;
+      for (const std::string& name : names) found.push_back(number_of(name));
+      std::sort(found.begin(), found.end());
+      return found;
+    };
+    const auto of_table = [&](std::size_t column, const std::vector<std::string>& names, const NameTable& table) {
+      resolved.is_named[column] = !names.empty();
+      resolved.names[column] = numbers(names, [&](const std::string& name) { return table.find(name); });
+    };
+    of_table(0, rule.users, jobs.users());
+    of_table(1, rule.accounts, jobs.groups());
+    of_table(2, rule.vcs, jobs.vcs());
+    of_table(3, rule.qos, jobs.qos_names());
+    if (arrays_.size() == 0) arrays_.intern("");
+    resolved.is_named[4] = !rule.arrays.empty();
+    resolved.names[4] = numbers(rule.arrays, [&](const std::string& name) { return arrays_.intern(name); });
+    resolved.unbound_vcs = numbers(rule.unbound_vcs, [&](const std::string& name) { return jobs.vcs().find(name); });
+    return resolved;
+  }
+
+  static bool names(const Resolved& rule, const Owners& owners) {
+    for (std::size_t column = 0; column < owners.size(); ++column) {
+      const auto& listed = rule.names[column];
+      if (rule.is_named[column] && !std::binary_search(listed.begin(), listed.end(), owners[column])) return false;
+    }
+    return true;
+  }
+
+  void add_set(const Owners& owners, const std::vector<LimitRule>& rules) {
+    Set set;
+    for (std::uint32_t number = 0; number < rules.size(); ++number) {
+      Resolved& resolved = rules_[number];
+      const LimitRule& rule = rules[number];
+      if (!names(resolved, owners)) continue;
+      const auto& unbound = resolved.unbound_vcs;
+      const bool binds = !std::binary_search(unbound.begin(), unbound.end(), owners[2]);
+      if (rule.per == LimitOwner::job) {
+        if (binds) lower(set.of_one, rule.most);
+        continue;
+      }
+      const auto column = static_cast<std::size_t>(rule.per) - 1;
+      const std::uint32_t owner = rule.per == LimitOwner::all ? 0 : owners[column];
+      if (rule.per != LimitOwner::all && owner == 0) continue;
+      const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
+      if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
+      set.parts.push_back({.bucket = place->second, .binds = binds});
+      if (binds) lower(set.of_one, rule.most);
+    }
+    sets_.push_back(std::move(set));
+  }
+
+  static void lower(LimitAmounts& most, const LimitAmounts& by) {
+    most.gpu_milli = std::min(most.gpu_milli, by.gpu_milli);
+    most.cpu_milli = std::min(most.cpu_milli, by.cpu_milli);
+    most.memory_mib = std::min(most.memory_mib, by.memory_mib);
+    most.jobs = std::min(most.jobs, by.jobs);
+  }
+
+  std::vector<Resolved> rules_;
+  NameTable arrays_;
+  std::map<Owners, std::uint32_t> set_of_owners_;
+  std::vector<Bucket> buckets_;
+  std::vector<Set> sets_;
+  std::vector<std::uint32_t> set_of_job_;
+};
+
+}  // namespace gpusched

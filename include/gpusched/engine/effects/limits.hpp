@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Limits: how much the jobs of a user, an account, a queue or a QOS hold at once, and which jobs wait for that.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gpusched/data/job_limits.hpp"
+#include "gpusched/engine/effects/effect_list.hpp"
+#include "gpusched/engine/job_state.hpp"
+
+namespace gpusched::detail {
+
+/// An effect: a job that would exceed a limit if it ran beside those that run is held back: it stands in no queue, and
+/// no policy sees it, so that it blocks nobody (Slurm's reasons QOSMaxJobsPerUserLimit and the like). It takes its
+/// place again when it may run. A decision that starts one job too many has that start refused. What a decision started
+/// counts at once; who is held back is settled before the next decision, which follows at the same instant if that
+/// changed. A job whose submission exceeds a limit, or that exceeds one by itself, is refused and is done (Slurm's
+/// MaxSubmitJobs, and the QOS flag DenyOnLimit). Source: slurm.schedmd.com/resource_limits.html.
+class Limits {
+ public:
+  /// No limits.
+  Limits() = default;
+  explicit Limits(const EffectWorld& world) : limits_(world.cluster.limits, world.jobs) {
+    if (limits_.is_empty()) return;
+    buckets_.resize(limits_.buckets().size());
+    jobs_.resize(world.jobs.size());
+    for (std::uint32_t i = world.jobs.replicas(); i < jobs_.size(); ++i) {
+      const JobId job{i};
+      jobs_[i].group = group_of(limits_.set_of(job), JobLimits::amounts_of(world.jobs.shape(job)));
+    }
+  }
+
+  /// True when some limit may hold.
+  [[nodiscard]] bool active() const { return !limits_.is_empty(); }
+  /// Jobs that are held back.
+  [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_; }
+
+  // ---- submissions ----
+  /// A job is submitted: true when that is refused.
+  [[nodiscard]] bool refuses(JobId job) {
+    Job& now = jobs_[index(job)];
+    if (now.group == no_index) return false;
+    const JobLimits::Set& set = set_of(now);
+    now.is_refused = !JobLimits::within(groups_[now.group].asks, set.of_one);
+    for (const JobLimits::Part part : set.parts) {
+      const std::int64_t most = limits_.buckets()[part.bucket].submitted;
+      now.is_refused = now.is_refused || (part.binds && buckets_[part.bucket].submitted >= most);
+    }
+    if (now.is_refused) return true;
+    for (const JobLimits::Part part : set.parts) ++buckets_[part.bucket].submitted;
+    return false;
+  }
+  /// The job's submission was refused.
+  [[nodiscard]] bool is_refused(JobId job) const { return active() && jobs_[index(job)].is_refused; }
+
+  template <class Kernel>
+  void ended(Kernel&, JobId job) {
+    const Job& now = jobs_[index(job)];
+    if (now.group == no_index || now.is_refused) return;
+    for (const JobLimits::Part part : set_of(now).parts) --buckets_[part.bucket].submitted;
+  }
+
+  // ---- who waits ----
+  /// The job comes to wait in its queue, or leaves it.
+  /// \{
+  void joins_queue(JobId job) { put(job, Stay::queue); }
+  void leaves_queue(JobId job) { take_out(job); }
+  /// \}
+  /// The job waits, and would exceed a limit if it ran.
+  [[nodiscard]] bool bars(JobId job) const {
+    const Job& now = jobs_[index(job)];
+    return now.group != no_index && !has_room(groups_[now.group]);
+  }
+  /// It left its queue for that.
+  void hold_back(JobId job) {
+    put(job, Stay::back);
+    ++held_back_;
+  }
+  /// True between hold_back() and let_go().
+  [[nodiscard]] bool holds(JobId job) const { return active() && jobs_[index(job)].stay == Stay::back; }
+  /// It may join its queue again, or is done.
+  void let_go(JobId job) {
+    take_out(job);
+    --held_back_;
+  }
+  /// A job that waits asks for something else from now on.
+  void asks(JobId job, const Shape& shape, Time now) {
+    Job& waiting = jobs_[index(job)];
+    if (waiting.group == no_index) return;
+    const Stay stay = waiting.stay;
+    take_out(job);
+    waiting.group = group_of(limits_.set_of(job), JobLimits::amounts_of(shape));
+    if (stay != Stay::elsewhere) put(job, stay);
+    look_at(waiting, now);
+  }
+
+  // ---- who runs ----
+  /// True when the job may run with that shape beside those that run.
+  [[nodiscard]] bool admits(JobId job, const Shape& shape) const {
+    const Job& now = jobs_[index(job)];
+    return now.group == no_index || has_room(set_of(now), JobLimits::amounts_of(shape));
+  }
+  /// A job gets what that shape asks for, or gives back what it had.
+  /// \{
+  void take(JobId job, const Shape& shape, Time now) {
+    jobs_[index(job)].has = JobLimits::amounts_of(shape);
+    count(jobs_[index(job)], +1, now);
+  }
+  void give_back(JobId job, Time now) {
+    count(jobs_[index(job)], -1, now);
+    jobs_[index(job)].has = nothing;
+  }
+  /// \}
+
+  // ---- time ----
+  /// Now, when what runs has changed since the last time.
+  [[nodiscard]] Time next_time() const { return due_; }
+  template <class Kernel>
+  GPUSCHED_RARE void happen(Kernel& kernel) {
+    due_ = Time::max();
+    std::vector<JobId> leave, join;
+    for (const std::uint32_t bucket : std::exchange(changed_, {})) {
+      buckets_[bucket].has_changed = false;
+      for (const std::uint32_t number : buckets_[bucket].groups) {
+        const Group& group = groups_[number];
+        if (group.in_queue.empty() && group.back.empty()) continue;
+        const bool may_run = has_room(group);
+        std::vector<JobId>& flips = may_run ? join : leave;
+        const std::vector<JobId>& jobs = may_run ? group.back : group.in_queue;
+        flips.insert(flips.end(), jobs.begin(), jobs.end());
+      }
+    }
+    for (std::vector<JobId>* const flips : {&leave, &join}) {
+      std::sort(flips->begin(), flips->end(),
+                [&](JobId a, JobId b) { return kernel.state.queue_place(a) < kernel.state.queue_place(b); });
+      flips->erase(std::unique(flips->begin(), flips->end()), flips->end());
+    }
+    for (const JobId job : leave) kernel.hold_back(job);
+    for (const JobId job : join) kernel.let_go(job);
+  }
+
+  /// The first limit that holds the job back: the number of its rule in Cluster::limits; no_index: none does.
+  [[nodiscard]] std::uint32_t barring_rule(JobId job) const {
+    if (!active() || jobs_[index(job)].group == no_index) return no_index;
+    const Group& group = groups_[jobs_[index(job)].group];
+    for (const JobLimits::Part part : limits_.set(group.set).parts) {
+      if (part.binds && !has_room(part.bucket, group.asks)) return limits_.buckets()[part.bucket].rule;
+    }
+    return no_index;
+  }
+
+  template <class State>
+  [[nodiscard]] bool audit(const State& state, JobId job) const {
+    return jobs_[index(job)].group == no_index || jobs_[index(job)].has == JobLimits::amounts_of(state.held_shape(job));
+  }
+  // What buckets count is what jobs have.
+  template <class ClusterState>
+  [[nodiscard]] bool audit_nodes(const ClusterState&) const {
+    std::vector<LimitAmounts> held(buckets_.size(), nothing);
+    for (const Job& job : jobs_) {
+      if (job.group == no_index) continue;
+      for (const JobLimits::Part part : set_of(job).parts) add(held[part.bucket], part.bucket, job.has, +1);
+    }
+    for (std::uint32_t i = 0; i < held.size(); ++i) {
+      if (!(held[i] == buckets_[i].held)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr LimitAmounts nothing{.gpu_milli = 0, .cpu_milli = 0, .memory_mib = 0, .jobs = 0};
+
+  enum class Stay : std::uint8_t { elsewhere, queue, back };
+
+  struct Job {
+    std::uint32_t group = no_index;  ///< no_index: no limit holds for it
+    std::uint32_t slot = 0;          ///< in the list of its group that its stay names
+    Stay stay = Stay::elsewhere;
+    bool is_refused = false;
+    LimitAmounts has = nothing;  ///< while it runs
+  };
+  // Jobs of the same limits that ask for the same: all of them may run, or none.
+  struct Group {
+    std::uint32_t set = 0;
+    LimitAmounts asks = {};
+    std::vector<JobId> in_queue = {}, back = {};
+  };
+  struct Bucket {
+    LimitAmounts held = nothing;
+    std::int64_t submitted = 0;
+    std::vector<std::uint32_t> groups = {};
+    bool has_changed = false;
+  };
+
+  [[nodiscard]] const JobLimits::Set& set_of(const Job& job) const { return limits_.set(groups_[job.group].set); }
+
+  std::uint32_t group_of(std::uint32_t set, const LimitAmounts& asks) {
+    const auto key = std::tuple(set, asks.gpu_milli, asks.cpu_milli, asks.memory_mib);
+    const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
+    if (!added) return place->second;
+    groups_.push_back({.set = set, .asks = asks});
+    for (const JobLimits::Part part : limits_.set(set).parts) buckets_[part.bucket].groups.push_back(place->second);
+    return place->second;
+  }
+
+  [[nodiscard]] bool has_room(std::uint32_t bucket, const LimitAmounts& asks) const {
+    LimitAmounts sum = buckets_[bucket].held;
+    add(sum, bucket, asks, +1);
+    return JobLimits::within(sum, limits_.buckets()[bucket].most);
+  }
+  [[nodiscard]] bool has_room(const JobLimits::Set& set, const LimitAmounts& asks) const {
+    return std::all_of(set.parts.begin(), set.parts.end(),
+                       [&](JobLimits::Part part) { return !part.binds || has_room(part.bucket, asks); });
+  }
+  [[nodiscard]] bool has_room(const Group& group) const { return has_room(limits_.set(group.set), group.asks); }
+
+  // Where there is no limit nothing is counted.
+  void add(LimitAmounts& to, std::uint32_t bucket, const LimitAmounts& amounts, std::int64_t sign) const {
+    const LimitAmounts& most = limits_.buckets()[bucket].most;
+    if (most.gpu_milli < unlimited) to.gpu_milli += sign * amounts.gpu_milli;
+    if (most.cpu_milli < unlimited) to.cpu_milli += sign * amounts.cpu_milli;
+    if (most.memory_mib < unlimited) to.memory_mib += sign * amounts.memory_mib;
+    if (most.jobs < unlimited) to.jobs += sign * amounts.jobs;
+  }
+
+  void count(const Job& job, std::int64_t sign, Time now) {
+    if (job.group == no_index) return;
+    for (const JobLimits::Part part : set_of(job).parts) add(buckets_[part.bucket].held, part.bucket, job.has, sign);
+    look_at(job, now);
+  }
+
+  // Those who share a limit with the job may have to leave their queues, or join them.
+  void look_at(const Job& job, Time now) {
+    for (const JobLimits::Part part : set_of(job).parts) {
+      if (!std::exchange(buckets_[part.bucket].has_changed, true)) changed_.push_back(part.bucket);
+      due_ = now;
+    }
+  }
+
+  [[nodiscard]] std::vector<JobId>& list_of(const Job& job) {
+    Group& group = groups_[job.group];
+    return job.stay == Stay::queue ? group.in_queue : group.back;
+  }
+  void put(JobId id, Stay stay) {
+    Job& job = jobs_[index(id)];
+    if (job.group == no_index) return;
+    job.stay = stay;
+    job.slot = static_cast<std::uint32_t>(list_of(job).size());
+    list_of(job).push_back(id);
+  }
+  void take_out(JobId id) {
+    Job& job = jobs_[index(id)];
+    if (job.stay == Stay::elsewhere) return;
+    std::vector<JobId>& list = list_of(job);
+    jobs_[index(list.back())].slot = job.slot;
+    list[job.slot] = list.back();
+    list.pop_back();
+    job.stay = Stay::elsewhere;
+  }
+
+  JobLimits limits_;
+  std::vector<Bucket> buckets_;  // as those of limits_
+  std::vector<Job> jobs_;
+  std::vector<Group> groups_;
+  std::map<std::tuple<std::uint32_t, MilliGpu, std::int64_t, std::int64_t>, std::uint32_t> numbers_;  // of groups
+  std::vector<std::uint32_t> changed_;                                                                // buckets
+  Time due_ = Time::max();
+  std::uint32_t held_back_ = 0;
+};
+
+}  // namespace gpusched::detail

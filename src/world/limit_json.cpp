@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/world/limit_json.hpp"
+
+#include <array>
+#include <string_view>
+
+#include "gpusched/core/named_value.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/world/absent_names.hpp"
+#include "src/world/cluster_fields.hpp"
+#include "traces/core/cluster_units.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::array<NamedValue<LimitOwner>, 7> limit_owner_names{{{"all", LimitOwner::all},
+                                                                   {"user", LimitOwner::user},
+                                                                   {"account", LimitOwner::account},
+                                                                   {"vc", LimitOwner::vc},
+                                                                   {"qos", LimitOwner::qos},
+                                                                   {"array", LimitOwner::array},
+                                                                   {"job", LimitOwner::job}}};
+
+// Whose jobs a rule limits.
+struct NamesOfLimit {
+  std::string_view key;
+  std::vector<std::string> LimitRule::*member;
+};
+constexpr NamesOfLimit names_of_limit[] = {{"users", &LimitRule::users},   {"accounts", &LimitRule::accounts},
+                                           {"vcs", &LimitRule::vcs},       {"qos", &LimitRule::qos},
+                                           {"arrays", &LimitRule::arrays}, {"unbound_vcs", &LimitRule::unbound_vcs}};
+
+// What of LimitAmounts has a unit.
+struct AmountOfLimit {
+  std::string_view key;
+  std::int64_t LimitAmounts::*member;
+  std::int64_t parts;  // of the file's unit
+  const char* unit;
+};
+constexpr AmountOfLimit amounts_of_limit[] = {{"gpus", &LimitAmounts::gpu_milli, whole_gpu, " GPUs"},
+                                              {"cpus", &LimitAmounts::cpu_milli, milli_per_core, " cores"},
+                                              {"memory_gib", &LimitAmounts::memory_mib, mib_per_gib, " GiB"},
+                                              {"jobs", &LimitAmounts::jobs, 1, " running jobs"}};
+
+}  // namespace
+
+LimitRule read_limit(JsonFields& fields) {
+  LimitRule rule{.name = read_name(fields, "name")};
+  fields.read_word("per", rule.per, limit_owner_names);
+  for (const NamesOfLimit& names : names_of_limit) rule.*names.member = read_names(fields, names.key);
+  for (const AmountOfLimit& amount : amounts_of_limit) {
+    if (amount.member == &LimitAmounts::jobs) continue;
+    rule.most.*amount.member = read_quantity(fields, amount.key, amount.parts);
+  }
+  constexpr double most_jobs = 1e12;
+  fields.read("jobs", rule.most.jobs, 0, most_jobs);
+  fields.read("submitted", rule.submitted, 0, most_jobs);
+  const bool counts_jobs = rule.most.jobs < unlimited || rule.submitted < unlimited;
+  if (rule.per == LimitOwner::job && counts_jobs) {
+    fields.fail("per", "expected gpus, cpus or memory_gib alone with job: each job is by itself");
+  } else if (rule.most == LimitAmounts{} && rule.submitted == unlimited) {
+    fields.fail("", "expected a limit: gpus, cpus, memory_gib, jobs or submitted");
+  }
+  return rule;
+}
+
+Json limit_json(const LimitRule& rule) {
+  Json entry = Json::object();
+  if (!rule.name.empty()) entry["name"] = rule.name;
+  if (rule.per != LimitOwner::all) entry["per"] = name_of(limit_owner_names, rule.per);
+  for (const NamesOfLimit& names : names_of_limit) {
+    if (!(rule.*names.member).empty()) entry[std::string(names.key)] = rule.*names.member;
+  }
+  for (const AmountOfLimit& amount : amounts_of_limit) {
+    if (rule.most.*amount.member == unlimited) continue;
+    entry[std::string(amount.key)] = quantity_json(rule.most.*amount.member, static_cast<double>(amount.parts));
+  }
+  if (rule.submitted < unlimited) entry["submitted"] = rule.submitted;
+  return entry;
+}
+
+std::string limit_text(const LimitRule& rule) {
+  std::string text;
+  for (const AmountOfLimit& amount : amounts_of_limit) {
+    if (rule.most.*amount.member == unlimited) continue;
+    text += (text.empty() ? "" : ", ") +
+            quantity_json(rule.most.*amount.member, static_cast<double>(amount.parts)).dump() + amount.unit;
+  }
+  if (rule.per != LimitOwner::all) text += " per " + std::string(name_of(limit_owner_names, rule.per));
+  for (const NamesOfLimit& names : names_of_limit) {
+    const auto& list = rule.*names.member;
+    if (!list.empty() && names.member != &LimitRule::unbound_vcs) {
+      text += ", " + std::string(names.key) + " " + joined(list, " ");
+    }
+  }
+  return rule.name.empty() ? text : rule.name + " (" + text + ")";
+}
+
+std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, const JobTable& jobs,
+                                          const std::string& file) {
+  std::vector<std::string> notes;
+  const auto look = [&](std::vector<std::string> LimitRule::*member, const NameTable& known, const char* field) {
+    std::vector<std::string> absent;
+    for (const LimitRule& rule : rules) {
+      for (const std::string& name : rule.*member) {
+        if (known.find(name) == no_index) absent.push_back(name);
+      }
+    }
+    for (std::string& line : absent_names_note(file, field, absent, known.names())) notes.push_back(std::move(line));
+  };
+  look(&LimitRule::users, jobs.users(), "limits/users");
+  look(&LimitRule::accounts, jobs.groups(), "limits/accounts");
+  look(&LimitRule::vcs, jobs.vcs(), "limits/vcs");
+  return notes;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits of users, accounts, QOS and arrays, worked out by hand after slurm.schedmd.com/resource_limits.html and
+// qos.html.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gpusched/data/elastic_model.hpp"
+#include "gpusched/data/job_changes.hpp"
+#include "gpusched/data/job_limits.hpp"
+#include "gpusched/data/node_failures.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/metrics.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "tests/policies/contestants.hpp"
+
+namespace gpusched::test {
+namespace {
+
+constexpr Time limits_at(std::int64_t seconds) { return whole_seconds(seconds); }
+
+struct LimitedJob {
+  std::int64_t submit_s = 0, work_s = 10;
+  std::uint32_t gpus = 1;
+  std::string user = "ann";
+  std::string account = "physics", qos = "normal", vc = "gpu", id = {};
+  std::int64_t cpus = 0, memory_mib = 0;  // of a task
+  std::vector<std::string> after = {};
+  std::int32_t priority = 0;
+};
+
+JobTable limited_table(const std::vector<LimitedJob>& rows) {
+  JobTableBuilder builder;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const LimitedJob& row = rows[i];
+    const std::string id = row.id.empty() ? "j" + std::to_string(i) : row.id;
+    builder.add({.id = id,
+                 .submit = limits_at(row.submit_s),
+                 .work = limits_at(row.work_s),
+                 .shape = {.tasks = row.gpus,
+                           .gpu_milli_per_task = whole_gpu,
+                           .cpu_milli_per_task = row.cpus * 1000,
+                           .memory_mib_per_task = row.memory_mib},
+                 .user = row.user,
+                 .group = row.account,
+                 .vc = row.vc,
+                 .qos = row.qos,
+                 .priority = row.priority,
+                 .after = row.after});
+  }
+  auto table = std::move(builder).build();
+  EXPECT_TRUE(table) << table.error().to_string();
+  return *std::move(table);
+}
+
+Cluster limited_pool(std::uint32_t gpus, std::vector<LimitRule> limits) {
+  Cluster cluster = Cluster::homogeneous(1, gpus);
+  cluster.limits = std::move(limits);
+  return cluster;
+}
+
+// When each job starts first, in seconds; -1: never.
+std::vector<std::int64_t> starts_under(const std::string& policy, const JobTable& jobs, const Cluster& cluster,
+                                       const RunInputs& inputs = {}) {
+  Engine engine(jobs, cluster, {}, inputs);
+  const std::size_t plus = policy.find('+');
+  auto made = make({policy.substr(0, plus), plus == std::string::npos ? "" : policy.substr(plus + 1)}, jobs, cluster);
+  EXPECT_TRUE(made) << made.error().to_string();
+  EXPECT_TRUE(simulate(engine, *made)) << policy;
+  EXPECT_TRUE(engine.consistent());
+  std::vector<std::int64_t> starts;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const Time start = engine.first_start(JobId{i});
+    starts.push_back(start == Time::max() ? -1 : start.us / 1'000'000);
+  }
+  return starts;
+}
+
+using Starts = std::vector<std::int64_t>;
+
+// MaxJobsPerUser: "the maximum number of jobs each user is allowed to run at one time". Who waits for that blocks
+// nobody.
+TEST(Limits, JobsOfAUserThatRunAtOnce) {
+  const JobTable jobs = limited_table({{}, {}, {}, {.user = "bob"}, {.user = "bob"}});
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.jobs = 2}}});
+  for (const char* policy : {"fifo", "sjf", "fifo+easy", "fifo+conservative", "slurm", "slurm+easy", "srtf", "las"}) {
+    EXPECT_EQ(starts_under(policy, jobs, cluster), (Starts{0, 0, 10, 0, 0})) << policy;
+  }
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {})), (Starts{0, 0, 0, 0, 0}));
+}
+
+// MaxTRESPerUser=gres/gpu=4: a job that would exceed it waits, and a smaller one behind it does not.
+TEST(Limits, GpusOfAUser) {
+  const JobTable jobs = limited_table({{.gpus = 3}, {.gpus = 2}, {.gpus = 1}, {.gpus = 4, .user = "bob"}});
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.gpu_milli = 4 * whole_gpu}}});
+  for (const char* policy : {"fifo", "fifo+easy", "saf"}) {
+    EXPECT_EQ(starts_under(policy, jobs, cluster), (Starts{0, 10, 0, 0})) << policy;
+  }
+}
+
+// GrpTRES=cpu=8,mem=1000 and GrpJobs=3 of a QOS: all its jobs together, whoever submitted them.
+TEST(Limits, CpusMemoryAndJobsOfAQosTogether) {
+  const JobTable cpu = limited_table({{.cpus = 5}, {.user = "bob", .cpus = 4}, {.qos = "high", .cpus = 4}});
+  EXPECT_EQ(starts_under("fifo", cpu, limited_pool(8, {{.qos = {"normal"}, .most = {.cpu_milli = 8000}}})),
+            (Starts{0, 10, 0}));
+  const JobTable memory = limited_table({{.gpus = 2, .memory_mib = 300}, {.memory_mib = 500}, {.memory_mib = 400}});
+  EXPECT_EQ(starts_under("fifo", memory, limited_pool(8, {{.qos = {"normal"}, .most = {.memory_mib = 1000}}})),
+            (Starts{0, 10, 0}));
+  const JobTable jobs = limited_table({{}, {.user = "bob"}, {.user = "cid"}, {.user = "dan"}, {.qos = "high"}});
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.qos = {"normal"}, .most = {.jobs = 3}}})),
+            (Starts{0, 0, 0, 10, 0}));
+}
+
+TEST(Limits, EachAccountPartitionAndQosHasItsOwn) {
+  const JobTable jobs = limited_table({{}, {}, {.account = "bio"}, {.vc = "cpu"}, {.qos = "high"}});
+  const auto per = [&](LimitOwner owner) {
+    return starts_under("fifo", jobs, limited_pool(8, {{.per = owner, .most = {.jobs = 1}}}));
+  };
+  EXPECT_EQ(per(LimitOwner::account), (Starts{0, 10, 0, 20, 30}));
+  EXPECT_EQ(per(LimitOwner::vc), (Starts{0, 10, 20, 0, 30}));
+  EXPECT_EQ(per(LimitOwner::qos), (Starts{0, 10, 20, 30, 0}));
+  EXPECT_EQ(per(LimitOwner::all), (Starts{0, 10, 20, 30, 40}));
+}
+
+// sbatch --array=0-3%2: "the number of simultaneously running tasks from the job array".
+TEST(Limits, TasksOfAnArray) {
+  const JobTable jobs = limited_table({{.id = "7_0"},
+                                       {.id = "7_1"},
+                                       {.id = "7_2"},
+                                       {.id = "7_3"},
+                                       {.id = "8"},
+                                       {.id = "9_0"},
+                                       {.id = "9_1"},
+                                       {.id = "9_2"}});
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.arrays = {"7"}, .most = {.jobs = 2}}})),
+            (Starts{0, 0, 10, 10, 0, 0, 0, 0}));
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.per = LimitOwner::array, .most = {.jobs = 2}}})),
+            (Starts{0, 0, 10, 10, 0, 0, 0, 10}));
+}
+
+// MaxSubmitJobsPerUser: "the maximum number of jobs pending or running state at any time for each user"; a job beyond
+// it is refused at submission. Here ann has two when the third comes, and one when the fourth does.
+TEST(Limits, SubmissionsBeyondALimitAreRefused) {
+  const JobTable jobs =
+      limited_table({{.work_s = 5}, {.work_s = 20}, {.submit_s = 4}, {.submit_s = 6}, {.submit_s = 6, .user = "bob"}});
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .submitted = 2}});
+  Engine engine(jobs, cluster);
+  Fifo policy;
+  RunLog log;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  std::vector<bool> refused;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) refused.push_back(engine.is_refused(JobId{i}));
+  EXPECT_EQ(refused, (std::vector<bool>{false, false, true, false, false}));
+  EXPECT_EQ(engine.end(JobId{2}), limits_at(4));
+  EXPECT_EQ(engine.first_start(JobId{3}), limits_at(6));
+  const Metrics metrics = compute_metrics(engine, log);
+  EXPECT_EQ(metrics.refused_jobs, 1);
+  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, (5 + 20 + 10 + 10) / 4.0) << "no average counts it";
+}
+
+// A refused job holds up nobody who waits for it. It ends when it is submitted.
+TEST(Limits, WhoWaitsForARefusedJobGoesOn) {
+  const JobTable jobs = limited_table({{.work_s = 50},
+                                       {.submit_s = 1, .user = "bob", .id = "b", .after = {"late"}},
+                                       {.submit_s = 7, .id = "late"},
+                                       {.submit_s = 80, .gpus = 5, .id = "large"}});
+  const Cluster cluster = limited_pool(
+      8, {{.per = LimitOwner::user, .submitted = 1}, {.per = LimitOwner::job, .most = {.gpu_milli = 4 * whole_gpu}}});
+  Engine engine(jobs, cluster);
+  Fifo policy;
+  RunLog log;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  EXPECT_TRUE(engine.is_refused(JobId{2}));
+  EXPECT_EQ(engine.first_start(JobId{1}), limits_at(7));
+  EXPECT_TRUE(engine.is_refused(JobId{3})) << "MaxTRESPerJob, as with DenyOnLimit: it could never run";
+  const Metrics metrics = compute_metrics(engine, log);
+  EXPECT_EQ(metrics.refused_jobs, 2);
+  EXPECT_DOUBLE_EQ(metrics.makespan_s, 80);
+}
+
+// The hierarchy of resource_limits.html: a limit of the partition's QOS stands in for that of the job's QOS, whose
+// counts go on.
+TEST(Limits, JobsOfUnboundPartitionsCountAndAreNotHeldBack) {
+  const JobTable jobs = limited_table({{.vc = "free"}, {.vc = "free"}, {}, {}});
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.unbound_vcs = {"free"}, .most = {.jobs = 2}}})),
+            (Starts{0, 0, 10, 10}));
+}
+
+// A job keeps its place while it is held back: j1 (submitted first) starts before j3 once ann may run again.
+TEST(Limits, AJobKeepsItsPlaceInTheQueue) {
+  const JobTable jobs = limited_table({{.work_s = 10, .gpus = 2},
+                                       {.submit_s = 1, .gpus = 2},
+                                       {.submit_s = 2, .work_s = 8, .gpus = 2, .user = "bob"},
+                                       {.submit_s = 3, .gpus = 2, .user = "cid"}});
+  const Cluster cluster = limited_pool(4, {{.per = LimitOwner::user, .most = {.jobs = 1}}});
+  EXPECT_EQ(starts_under("fifo", jobs, cluster), (Starts{0, 10, 2, 10}));
+  // Room for one of the two at 10: the earlier place wins.
+  const JobTable tight =
+      limited_table({{.work_s = 10, .gpus = 4}, {.submit_s = 1, .gpus = 4}, {.submit_s = 3, .gpus = 4, .user = "cid"}});
+  EXPECT_EQ(starts_under("fifo", tight, cluster), (Starts{0, 10, 20}));
+}
+
+// EASY makes no reservation for a job that a limit holds back: bob's job, second in the queue, starts at once.
+TEST(Limits, NothingIsReservedForAJobHeldBack) {
+  const JobTable jobs = limited_table({{.work_s = 10, .gpus = 2},
+                                       {.submit_s = 0, .gpus = 4},
+                                       {.submit_s = 0, .work_s = 100, .gpus = 2, .user = "bob"}});
+  const Cluster cluster = limited_pool(4, {{.per = LimitOwner::user, .most = {.jobs = 1}}});
+  EXPECT_EQ(starts_under("fifo{estimate=exact}+easy", jobs, cluster), (Starts{0, 100, 0}));
+  EXPECT_EQ(starts_under("fifo{estimate=exact}+easy", jobs, limited_pool(4, {})), (Starts{0, 10, 20}));
+}
+
+// A decision cannot start one job too many, and what it preempts makes room at once.
+TEST(Limits, ADecisionIsHeldToThem) {
+  const JobTable jobs = limited_table({{}, {}, {}});
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.jobs = 1}}});
+  Engine engine(jobs, cluster);
+  ASSERT_TRUE(engine.advance());
+  Decision decision = engine.decision();
+  EXPECT_EQ(engine.view().pending_count(), 3u) << "each may run, alone";
+  EXPECT_TRUE(decision.fits(JobId{1}));
+  EXPECT_EQ(decision.start(JobId{0}), Verdict::ok);
+  EXPECT_FALSE(decision.fits(JobId{1}));
+  EXPECT_EQ(decision.start(JobId{1}), Verdict::over_limit);
+  EXPECT_EQ(decision.start_on(JobId{1}, std::vector<NodeTasks>{{NodeId{0}, 1}}), Verdict::over_limit);
+  EXPECT_EQ(decision.preempt(JobId{0}), Verdict::ok);
+  EXPECT_EQ(decision.start(JobId{1}), Verdict::ok);
+  EXPECT_EQ(decision.restore(JobId{0}), Verdict::over_limit);
+  engine.apply();
+  ASSERT_TRUE(engine.advance());
+  EXPECT_EQ(engine.view().now(), Time{}) << "the next decision comes at the same instant";
+  EXPECT_EQ(engine.view().pending_count(), 0u);
+  EXPECT_EQ(engine.events().size(), 2u);
+  EXPECT_EQ(engine.view().limit_of(JobId{2}), 0u);
+  EXPECT_EQ(engine.view().limit_of(JobId{1}), no_index) << "it runs";
+  EXPECT_TRUE(engine.consistent());
+  engine.apply();
+  ASSERT_TRUE(engine.advance());
+  EXPECT_EQ(engine.view().now(), limits_at(10));
+  EXPECT_EQ(engine.view().pending_count(), 2u);
+}
+
+// A node fails: the job that it ran waits again. At 5 ann has no other job that runs, so that both may; j0 has the
+// earlier place and takes the one node that is left.
+TEST(Limits, AFailureGivesTheLimitBack) {
+  const JobTable jobs = limited_table({{.work_s = 20}, {.work_s = 20}});
+  Cluster cluster = Cluster::homogeneous(2, 1);
+  cluster.limits = {{.per = LimitOwner::user, .most = {.jobs = 1}}};
+  NodeFailures failures;
+  failures.add_changes(std::vector<NodeChange>{{.time = limits_at(5), .node = NodeId{0}}});
+  Engine engine(jobs, cluster, {}, {.failures = &failures});
+  Fifo policy;
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_EQ(engine.end(JobId{0}), limits_at(25));
+  EXPECT_EQ(engine.first_start(JobId{1}), limits_at(25));
+}
+
+// Users cancel a job that is held back, and make another small enough for the limit.
+TEST(Limits, ChangesOfJobsThatAreHeldBack) {
+  JobTable jobs = limited_table({{.work_s = 30, .gpus = 3}, {.gpus = 2}, {.gpus = 2}});
+  const std::uint32_t one = jobs.number_of_shape({.tasks = 1, .gpu_milli_per_task = whole_gpu});
+  const JobChanges changes({{.time = limits_at(4), .job = JobId{1}},
+                            {.time = limits_at(6), .job = JobId{2}, .kind = JobChange::Kind::size, .shape = one}},
+                           jobs.size());
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.gpu_milli = 4 * whole_gpu}}});
+  Engine engine(jobs, cluster, {}, {.changes = &changes});
+  Fifo policy;
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_TRUE(engine.is_cancelled(JobId{1}));
+  EXPECT_EQ(engine.end(JobId{1}), limits_at(4));
+  EXPECT_EQ(engine.first_start(JobId{2}), limits_at(6));
+  EXPECT_TRUE(engine.consistent());
+}
+
+// Jobs that wait for others count as submitted, and are held back when their turn comes.
+TEST(Limits, JobsThatWaitForOthers) {
+  const JobTable jobs = limited_table(
+      {{.id = "a"}, {.work_s = 30, .id = "b"}, {.id = "c", .after = {"a"}}, {.submit_s = 1, .user = "bob", .id = "d"}});
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.jobs = 2}}});
+  EXPECT_EQ(starts_under("fifo", jobs, cluster), (Starts{0, 0, 10, 1}));
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.per = LimitOwner::user, .most = {.jobs = 1}}})),
+            (Starts{0, 10, 40, 1}));
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.per = LimitOwner::user, .submitted = 2}})),
+            (Starts{0, 0, -1, 1}));
+}
+
+TEST(Limits, IdsOfArrays) {
+  EXPECT_EQ(array_of_id("12_3"), "12");
+  for (const char* id : {"12", "_3", "12_", "12_[0-4]", "j_1", "12_3_4", ""}) EXPECT_EQ(array_of_id(id), "") << id;
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -58,7 +58,8 @@ inline std::vector<Contestant> contestants() {
                            "carbon{rule=all-wait,wait_h=0.01,short_h=0,reserved_gpus=3}",
                            "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
                            "loaning{part=0.3,skip=true,order=[sjf]}",
-                           "agenda{mode=preempt,heuristic=las}"}) {
+                           "agenda{mode=preempt,heuristic=las}",
+                           "guarded{policies=[fifo,saf,las],first_jobs=4,stretches=2,growth=1.1,margin=0}"}) {
     all.push_back({form});
   }
   for (const char* order : {"fifo", "sjf", "edf", "wfp3"}) {

@@ -113,6 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, QueuePlaces, testing::ValuesIn(contestants())
 TEST_P(QueuePlaces, AReleasedJobIsAsIfSubmittedThen) {
   if (is_published_program()) GTEST_SKIP();
   if (GetParam().policy.starts_with("portfolio")) GTEST_SKIP() << "it looks ahead of jobs that wait for others";
+  if (GetParam().policy.starts_with("guarded")) GTEST_SKIP() << "it replays what jobs waited for";
   for (std::uint64_t seed = 1; seed <= random_runs(usual_worlds) / 4; ++seed) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy), true);
     if (world.jobs.size() == 0) continue;

@@ -94,6 +94,12 @@ double Figure::of(const std::vector<JobResult>& jobs) const {
   return sum;
 }
 
+const std::array<Figure, 3>& limited_figures() {
+  static const std::array<Figure, 3> figures{*Figure::parse("avg_jct_s"), *Figure::parse("p99_wait_s"),
+                                             *Figure::parse("avg_bounded_slowdown")};
+  return figures;
+}
+
 ParameterInfo figure_parameter() {
   return {.name = "figure",
           .fallback = std::string("avg_jct_s"),

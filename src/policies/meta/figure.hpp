@@ -2,6 +2,7 @@
 /// Figure: what a policy that chooses policies wants to be low.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,10 @@ class Figure {
   };
   std::vector<Term> terms_;
 };
+
+/// The mean completion time, the 99th percentile of waits and the mean bounded slowdown, which no policy should buy its
+/// figure with.
+const std::array<Figure, 3>& limited_figures();
 
 /// The parameter `figure`.
 ParameterInfo figure_parameter();

@@ -26,28 +26,29 @@ Result<Named> find_member(const std::string& text, const PolicyRegistry& registr
 
 }  // namespace
 
-Result<Members> Members::make(const std::string& owner, const PolicyParameters& parameters,
-                              const PolicyContext& context) {
+Result<Members> Members::make(const std::string& owner, const std::vector<std::string>& names,
+                              const PolicyContext& context, const Memory& memory) {
   const auto fail = [&](const std::string& why) {
     return Unexpected{Error{.message = why, .field = "policy " + owner + ", parameter policies"}};
   };
   GPUSCHED_ASSERT(context.registry != nullptr, "the registry makes policies that hold others");
   std::vector<Member> members;
-  for (const std::string& text : parameters.policies("policies")) {
+  for (const std::string& text : names) {
     const auto twice = [&](const Member& other) { return other.spec.text == text; };
     if (std::any_of(members.begin(), members.end(), twice)) return fail(text + " is named twice");
     auto named = find_member(text, *context.registry);
     if (!named) return fail(named.error().to_string());
     auto made = make_policy(*context.registry, named->spec, context);
     if (!made) return fail(made.error().to_string());
-    members.push_back({std::move(named->spec), *std::move(made), !named->row->files && !named->row->agent});
+    members.push_back({std::move(named->spec), *std::move(made), !named->row->files || named->row->agent});
   }
   if (members.empty()) return fail("expected one policy or more");
-  return Members(std::move(members), context);
+  return Members(std::move(members), context, memory);
 }
 
-Members::Members(std::vector<Member> members, const PolicyContext& context)
+Members::Members(std::vector<Member> members, const PolicyContext& context, const Memory& memory)
     : members_(std::move(members)),
+      memory_(memory),
       context_(context),
       cluster_(*context.cluster),
       has_past_(context.past.trace != nullptr),
@@ -67,18 +68,19 @@ void Members::observe(const View& view) {
     jobs_.believe(event.job, Time{view.ran(event.job).us / (view.attempt(event.job) + 1)});
     ended_.push_back(index(event.job));
   }
-  if (ended_.size() >= 2 * most_past) ended_.erase(ended_.begin(), ended_.end() - most_past);
+  const auto most = static_cast<std::ptrdiff_t>(memory_.most);
+  if (ended_.size() >= 2 * memory_.most) ended_.erase(ended_.begin(), ended_.end() - most);
 }
 
 AdoptedPolicy Members::fresh(std::size_t number) const {
   const Member& member = members_[number];
-  const bool knows_more = ended_.empty() || (has_past_ && ended_.size() < enough_past);
+  const bool knows_more = ended_.empty() || (has_past_ && ended_.size() < memory_.enough);
   if (!member.is_remade || knows_more) return AdoptedPolicy(member.made);
   PolicyContext context = context_;
   context.cluster = &cluster_;
   context.past = {
       .trace = &jobs_.table(),
-      .jobs = {ended_.end() - static_cast<std::ptrdiff_t>(std::min(ended_.size(), most_past)), ended_.end()}};
+      .jobs = {ended_.end() - static_cast<std::ptrdiff_t>(std::min(ended_.size(), memory_.most)), ended_.end()}};
   auto made = make_policy(*context_.registry, member.spec, context);
   return AdoptedPolicy(made ? *std::move(made) : member.made);
 }
@@ -102,9 +104,9 @@ ParameterInfo members_parameter(std::vector<std::string> fallback) {
           .meaning = "the policies between which it chooses, with their parameters and backfilling; the first begins"};
 }
 
-std::vector<std::string> files_of_members(const PolicySpec& spec) {
+std::vector<std::string> files_of_members(const PolicySpec& spec, const std::string& parameter) {
   std::vector<std::string> files;
-  const auto given = spec.given.find("policies");
+  const auto given = spec.given.find(parameter);
   if (given == spec.given.end()) return files;
   const auto* texts = std::get_if<std::vector<std::string>>(&given->second);
   if (texts == nullptr) return files;

@@ -17,17 +17,32 @@ namespace gpusched {
 
 /// A value. The first member has the run from the beginning; others join in mid-run (AdoptedPolicy), made anew each
 /// time. What a member that joins predicts rests on the latest jobs that ended in this run; members whose makers read
-/// files, and those of shared libraries, join as they were made before the run.
+/// files, agents apart, and those of shared libraries, join as they were made before the run.
 class Members {
  public:
-  /// The members that parameter `policies` of the policy `owner` names. Errors: none is named, one cannot be made,
-  /// holds policies itself, or is a process.
+  /// The jobs that a member which joins learns from.
+  struct Memory {
+    /// At most so many that ended last.
+    std::size_t most = 2048;
+    /// As long as fewer ended in this run, what was known before it says more.
+    std::size_t enough = 256;
+  };
+
+  /// The members of these names, which the policy `owner` holds. Errors: none is named, one is named twice, cannot be
+  /// made, holds policies itself, or is a process.
+  static Result<Members> make(const std::string& owner, const std::vector<std::string>& names,
+                              const PolicyContext& context, const Memory& memory);
+  /// Those that the parameter `policies` names.
   static Result<Members> make(const std::string& owner, const PolicyParameters& parameters,
-                              const PolicyContext& context);
+                              const PolicyContext& context) {
+    return make(owner, parameters.policies("policies"), context, {});
+  }
 
   [[nodiscard]] std::size_t size() const { return members_.size(); }
   /// A member's name as written.
   [[nodiscard]] const std::string& name(std::size_t member) const { return members_[member].spec.text; }
+  /// As it was made before the run.
+  [[nodiscard]] const AnyPolicy& made(std::size_t member) const { return members_[member].made; }
   /// Some member reads true run times.
   [[nodiscard]] bool clairvoyant() const;
   /// Who has the run.
@@ -52,13 +67,10 @@ class Members {
     AnyPolicy made;  // before the run
     bool is_remade = false;
   };
-  // Of jobs that ended, the last ones; more say little of the next jobs. As long as fewer ended in this run, what was
-  // known before it says more.
-  static constexpr std::size_t most_past = 2048, enough_past = 256;
-
-  Members(std::vector<Member> members, const PolicyContext& context);
+  Members(std::vector<Member> members, const PolicyContext& context, const Memory& memory);
 
   std::vector<Member> members_;
+  Memory memory_;
   PolicyContext context_;  // without what is borrowed for a call
   Cluster cluster_;
   bool has_past_ = false;             // before the run
@@ -72,7 +84,7 @@ class Members {
 /// The parameter `policies`.
 ParameterInfo members_parameter(std::vector<std::string> fallback);
 
-/// The files that the members of a policy as written read.
-std::vector<std::string> files_of_members(const PolicySpec& spec);
+/// The files that the policies read which a parameter of a policy as written names.
+std::vector<std::string> files_of_members(const PolicySpec& spec, const std::string& parameter = "policies");
 
 }  // namespace gpusched

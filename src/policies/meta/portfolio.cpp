@@ -8,6 +8,7 @@
 
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
+#include "src/policies/meta/believed_left.hpp"
 #include "src/policies/meta/notes_log.hpp"
 #include "src/policies/seam/seed_parameter.hpp"
 
@@ -77,18 +78,10 @@ bool Portfolio::is_due(const View& view) const {
   return now >= before * options_.load_change || now * options_.load_change <= before;
 }
 
-Time Portfolio::left(const OracleView& view, JobId job) {
-  constexpr Time least = whole_seconds(1), most = whole_seconds(std::int64_t{10} * 365 * 86400);
-  const Time whole = std::clamp(estimator_.estimate(view, job), least, most);
-  const Time ran = view.attempt(job) == 0 ? view.ran(job) : Time{};
-  // One that outlived its prediction is believed to run for as long again.
-  return whole > ran ? std::max(whole - ran, least) : std::clamp(ran, least, most);
-}
-
 std::vector<Belief> Portfolio::beliefs(const OracleView& view) {
   std::vector<Belief> beliefs;
   const auto add = [&](JobId job) {
-    beliefs.push_back({job, left(view, job)});
+    beliefs.push_back({job, believed_left(estimator_, view, job)});
     members_.believed().believe(job, view.ran(job) + beliefs.back().left);
   };
   for (const JobId job : present_jobs(view)) add(job);
@@ -277,7 +270,7 @@ PolicyInfo portfolio_info() {
       .preemptive = true};
   for (ParameterInfo& parameter : estimate_parameters("requested")) info.parameters.push_back(std::move(parameter));
   info.holds_policies = true;
-  info.files = files_of_members;
+  info.files = [](const PolicySpec& spec) { return files_of_members(spec); };
   info.asymmetries = {{Symmetry::time_scale, "run times are an hour where nothing is known of them"}};
   info.log = [](const PolicyParameters&, const PolicyContext&) -> Result<std::unique_ptr<PolicyLog>> {
     return std::unique_ptr<PolicyLog>(std::make_unique<NotesLog>("portfolio.csv"));

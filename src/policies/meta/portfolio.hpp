@@ -63,7 +63,6 @@ class Portfolio {
   [[nodiscard]] std::size_t best_of(const std::vector<Estimate>& members) const;
   // The work left of the jobs that wait, run or wait for others.
   [[nodiscard]] std::vector<Belief> beliefs(const OracleView& view);
-  [[nodiscard]] Time left(const OracleView& view, JobId job);
   [[nodiscard]] Estimate play(Engine engine, std::size_t member, const std::vector<JobId>& jobs,
                               const std::vector<Time>& lengths) const;
 

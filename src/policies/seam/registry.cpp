@@ -188,8 +188,11 @@ Result<void> check_value(const std::string& owner, const ParameterInfo& paramete
   const auto fail = [&](const std::string& why) {
     return Unexpected{Error{.message = why, .field = owner + ", parameter " + parameter.name}};
   };
-  const bool takes_policies = std::holds_alternative<std::vector<std::string>>(parameter.fallback);
-  if (takes_policies && value == ParameterValue{std::vector<double>{}}) return fail("expected one policy or more");
+  // An empty list is written alike for numbers and for policies.
+  const auto* policies = std::get_if<std::vector<std::string>>(&parameter.fallback);
+  if (policies != nullptr && value == ParameterValue{std::vector<double>{}}) {
+    return policies->empty() ? Result<void>{} : fail("expected one policy or more");
+  }
   if (value.index() != parameter.fallback.index()) return fail("expected " + type_name(parameter.fallback));
   const auto outside = [&](double x) { return !(x >= parameter.least && x <= parameter.most); };
   const auto range = [&] {
@@ -245,7 +248,8 @@ Result<PolicyParameters> complete_parameters(const std::string& owner, const std
       return unexpected(owner + " has no parameter '" + name + "'" + suggest_nearest(name, known));
     }
     if (auto checked = check_value(owner, *parameter, value); !checked) return Unexpected{checked.error()};
-    values[name] = value;
+    const bool is_of_type = value.index() == parameter->fallback.index();
+    values[name] = is_of_type ? value : ParameterValue{std::vector<std::string>{}};
   }
   return PolicyParameters(std::move(values));
 }

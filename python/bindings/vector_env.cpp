@@ -65,6 +65,7 @@ void bind_vector_env(nb::module_& module) {
       .def_prop_ro("tokens", &PyVectorEnv::tokens)
       .def_prop_ro("groups", &PyVectorEnv::groups)
       .def_prop_ro("agent_options", &PyVectorEnv::agent_options)
+      .def_prop_ro("is_open", &PyVectorEnv::is_open)
       .def_prop_ro("ranks", &PyVectorEnv::ranks)
       .def_prop_ro("traces", &PyVectorEnv::trace_count)
       .def_prop_ro("windows", &PyVectorEnv::window_count);

@@ -55,6 +55,8 @@ class PyVectorEnv {
     windows_.resize(count);
     traces_.resize(count);
     steps_.resize(count);
+    replaced_.resize(count);
+    was_done_.resize(count);
     first_jobs_.assign(count, -1);
   }
 
@@ -290,6 +292,8 @@ class PyVectorEnv {
     }
     return ids;
   }
+  // Between a reset and what closes the environments.
+  [[nodiscard]] bool is_open() const { return open_; }
   [[nodiscard]] std::size_t trace_count() const { return data_->traces.size(); }
 
   std::unique_ptr<PyEnvState> save() {
@@ -353,6 +357,7 @@ class PyVectorEnv {
     add("episode_lengths", ended_lengths_, {count});
     add("window", windows_, {count});
     add("trace", traces_, {count});
+    add("replaced", replaced_, {count});
     return result;
   }
 
@@ -482,6 +487,8 @@ class PyVectorEnv {
   std::uint32_t translate(const Actions& given, bool replace, std::string& wrong) {
     actions_.assign(env_.size(), 0);
     std::uint32_t replaced = 0;
+    if (was_replaced_any_) std::fill(replaced_.begin(), replaced_.end(), std::uint8_t{0});
+    was_replaced_any_ = false;
     for (std::uint32_t e = 0; e < env_.size(); ++e) {
       if (env_.is_done(e)) continue;
       const Agenda& agenda = env_.env(e).agenda();
@@ -490,12 +497,14 @@ class PyVectorEnv {
       const bool in_range = action >= 0 && (action < size || action == shape_.tokens);
       actions_[e] = action == shape_.tokens ? size : static_cast<std::uint32_t>(action);
       if (in_range && agenda.allowed(actions_[e])) continue;
-      if (!replace) {
+      if (!replace || action < 0 || action > shape_.tokens) {
         wrong = "actions[" + std::to_string(e) + "]: " + std::to_string(action) +
                 " is not allowed; expected one that action_mask has 1 for";
         return replaced;
       }
       actions_[e] = agenda.heuristic_action(options_.env.agenda.heuristic);
+      replaced_[e] = 1;
+      was_replaced_any_ = true;
       ++replaced;
     }
     return replaced;
@@ -576,6 +585,8 @@ class PyVectorEnv {
   std::vector<std::uint32_t> windows_, traces_;  // of the open episodes, with the numbers of their first jobs
   std::vector<std::int64_t> first_jobs_;
   std::vector<EpisodeSteps> steps_;
+  std::vector<std::uint8_t> replaced_;  // 1: of the last actions, that of the environment was not allowed
+  bool was_replaced_any_ = false;
 };
 
 }  // namespace gpusched::python

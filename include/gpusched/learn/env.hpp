@@ -262,6 +262,10 @@ class Env {
       }
       engine_->apply();
       watch(result, discount);
+      if (engine_->all_finished()) {  // what is still planned would not happen
+        end(result);
+        return result;
+      }
       const Time before = now();
       const bool happened = engine_->advance_to(window_->end);
       accrue(now() - before, result, discount);

@@ -56,11 +56,11 @@ class Sb3Env(VecEnv):
     def step_wait(self):
         observation, rewards, terminated, truncated, info = self.env.step(self.actions)
         infos = [{} for _ in range(self.num_envs)]
-        for e in numpy.flatnonzero(info.get("_episode", ())):
+        for e in numpy.flatnonzero(info.get("_episode_totals", ())):
             final = info["final_obs"][e]
             infos[e] = {"terminal_observation": {key: final[key] for key in KEYS},
                         "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                        "episode": {"r": info["episode"]["r"][e], "l": info["episode"]["l"][e], "t": 0.0}}
+                        "episode": {"r": info["episode_totals"]["return"][e], "l": info["episode_totals"]["length"][e], "t": 0.0}}
         return self._keep(observation), rewards, terminated | truncated, infos
 
     def env_method(self, method_name, *args, indices=None, **kwargs):

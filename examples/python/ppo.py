@@ -151,8 +151,8 @@ def collect(env, network, buffer, observation, scale):
             done = terminated | truncated
             buffer.rewards[step] = torch.from_numpy(scale(rewards, done)).float()
             buffer.done[step] = torch.from_numpy(done).float()
-            if "episode" in info:
-                returns += info["episode"]["r"][info["_episode"]].tolist()
+            if "episode_totals" in info:
+                returns += info["episode_totals"]["return"][info["_episode_totals"]].tolist()
     return observation, returns
 
 

@@ -25,6 +25,7 @@ std::uint32_t most_groups(const Cluster& cluster) {
 
 PaddedShape padded_shape(const AgendaOptions& options, const Cluster& cluster) {
   const std::uint32_t groups = most_groups(cluster);
+  if (options.mode == ActionMode::preempt) return {.tokens = 2 * options.max_jobs, .groups = groups};  // pairs
   return {.tokens = options.choose_nodes ? std::max(options.max_jobs, groups) : options.max_jobs, .groups = groups};
 }
 
@@ -67,17 +68,9 @@ nb::dict padded_observation(const Observation& seen, std::uint32_t e, const Padd
   return result;
 }
 
-FieldTable agent_fields(AgendaOptions& options) {
-  FieldTable fields = agenda_fields(options, "", 65536);
-  std::erase_if(fields, [](const Field& field) { return field.path == "node_speeds" || field.path == "starvation_s"; });
-  return fields;
-}
+FieldTable agent_fields(AgendaOptions& options) { return agenda_fields(options, "", 32768); }
 
 void check_agenda(const AgendaOptions& options) {
-  if (options.mode == ActionMode::preempt) {
-    throw InputError(
-        "mode: preempt asks for scores of jobs, which this environment does not take; train it by `gpusched train`");
-  }
   if (const auto wrong = contradiction(options)) throw InputError("mode: " + std::string(*wrong));
 }
 

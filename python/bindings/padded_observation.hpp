@@ -38,12 +38,12 @@ void pad(const Observation& seen, std::uint32_t e, const PaddedShape& shape, con
 /// The same as new arrays by name, `global` too. `batched`: with a first axis of length 1.
 nb::dict padded_observation(const Observation& seen, std::uint32_t e, const PaddedShape& shape, bool batched);
 
-/// The rows of what an agent chooses and knows, as far as padded observations show it. The pointers live as long as
+/// The rows of what an agent chooses and knows. The pointers live as long as
 /// `options`.
 FieldTable agent_fields(AgendaOptions& options);
 /// What a JSON object of them gives. Throws InputError.
 AgendaOptions agenda_options(const std::string& json);
-/// Throws InputError: a combination that is none, or asks for scores instead of choices.
+/// Throws InputError: a combination that is none.
 void check_agenda(const AgendaOptions& options);
 /// The reverse of agenda_options(): every key.
 std::string agent_options_text(const AgendaOptions& options);

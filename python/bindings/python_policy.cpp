@@ -168,6 +168,18 @@ void start_all(PyView& view, const nb::object& answer) {
   }
 }
 
+// What is made once a run of the job table; freed with the lock held, wherever the last policy ends.
+struct HeldObject {
+  nb::object object;
+  explicit HeldObject(nb::object made) : object(std::move(made)) {}
+  HeldObject(const HeldObject&) = delete;
+  HeldObject& operator=(const HeldObject&) = delete;
+  ~HeldObject() {
+    const nb::gil_scoped_acquire locked;
+    object.reset();
+  }
+};
+
 // A copy of the policy calls the same object; it is told of a new run by `begin_run`.
 class PythonPolicy {
  public:
@@ -182,8 +194,8 @@ class PythonPolicy {
     PyView* seen = nullptr;
     nb::object shown;
     try {
-      if (!jobs_) jobs_ = std::make_shared<Jobs>(*table_);
-      shown = nb::cast(new PyView(view, decision, jobs_->columns), nb::rv_policy::take_ownership);
+      if (!jobs_) jobs_ = std::make_shared<HeldObject>(job_columns(*table_, false));
+      shown = nb::cast(new PyView(view, decision, jobs_->object), nb::rv_policy::take_ownership);
       seen = nb::cast<PyView*>(shown);
       if (!begun_ && nb::hasattr(callable_->function, "begin_run")) callable_->function.attr("begin_run")(shown);
       begun_ = true;
@@ -196,31 +208,20 @@ class PythonPolicy {
   }
 
  private:
-  // The job table as arrays, made once a run; freed with the lock held, wherever the last policy ends.
-  struct Jobs {
-    nb::dict columns;
-    explicit Jobs(const JobTable& table) : columns(job_columns(table, false)) {}
-    Jobs(const Jobs&) = delete;
-    Jobs& operator=(const Jobs&) = delete;
-    ~Jobs() {
-      const nb::gil_scoped_acquire locked;
-      columns.reset();
-    }
-  };
-
   Callable* callable_;
   const JobTable* table_;
-  std::shared_ptr<Jobs> jobs_;
+  std::shared_ptr<HeldObject> jobs_;
   bool begun_ = false;
 };
 
 // A callable that makes the choices of an Agenda: it is shown what VectorEnv shows, and its method `choose` gives the
-// number of an action.
+// number of an action, or in mode preempt scores. Where it has features of its own, its method `job_features` makes
+// them of the run's jobs.
 class PythonAgent {
  public:
-  PythonAgent(Callable* callable, const AgendaOptions& options, const PaddedShape& shape,
-              std::span<const Time> true_runs)
-      : callable_(callable), shape_(shape), agenda_(options, true_runs) {}
+  PythonAgent(Callable* callable, const AgendaOptions& options, const PaddedShape& shape, const JobTable* jobs,
+              std::span<const Time> true_runs, JobHistory history)
+      : callable_(callable), shape_(shape), jobs_(jobs), agenda_(options, true_runs, std::move(history)) {}
 
   [[nodiscard]] std::string_view name() const { return callable_->name; }
   [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }
@@ -233,23 +234,60 @@ class PythonAgent {
       agenda_.encode(view, observation_.slot(0));
       const auto action = ask();
       if (!action) return;
-      agenda_.act(*action, view, decision);
+      if (agenda_.ranks()) {
+        agenda_.rank(view, scores_);
+      } else {
+        agenda_.act(*action, view, decision);
+      }
     }
   }
 
  private:
-  // Nothing once the callable has failed.
+  // Nothing once the callable has failed; in mode preempt any number, and scores_ are there.
   std::optional<std::uint32_t> ask() {
     const nb::gil_scoped_acquire locked;
     const auto begin = std::chrono::steady_clock::now();
     std::optional<std::uint32_t> action;
     try {
-      action = token(callable_->function.attr("choose")(padded_observation(observation_, 0, shape_, true)));
+      const nb::object answer = callable_->function.attr("choose")(seen());
+      if (agenda_.ranks()) {
+        take_scores(answer);
+        action = 0;
+      } else {
+        action = token(answer);
+      }
     } catch (...) {
       callable_->fail(std::current_exception());
     }
     callable_->count(std::chrono::steady_clock::now() - begin);
     return action;
+  }
+
+  [[nodiscard]] nb::dict seen() {
+    nb::dict observation = padded_observation(observation_, 0, shape_, true);
+    if (callable_->function.attr("features").is_none()) return observation;
+    if (!features_) {
+      features_ = std::make_shared<HeldObject>(callable_->function.attr("job_features")(job_columns(*jobs_, false)));
+    }
+    std::vector<std::int64_t> jobs(shape_.tokens, -1);
+    for (std::uint32_t i = 0; i < std::min(agenda_.size(), shape_.tokens); ++i) jobs[i] = index(agenda_.job(i));
+    const nb::object numbers = shaped(std::move(jobs), {1, shape_.tokens});
+    observation["features"] = callable_->function.attr("features_of")(features_->object, numbers);
+    return observation;
+  }
+
+  // Of the jobs that have no token the heuristic's preference counts.
+  void take_scores(const nb::object& answer) {
+    using Scores = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    Scores scores;
+    if (!nb::try_cast(answer, scores) || scores.shape(0) != shape_.tokens) {
+      throw InputError("the agent answered something else; expected " + std::to_string(shape_.tokens) + " scores");
+    }
+    scores_.assign(observation_.prior.begin(), observation_.prior.end() - 1);
+    for (std::size_t i = 0; i < std::min<std::size_t>(scores_.size(), shape_.tokens); ++i) {
+      if (!std::isfinite(scores.data()[i])) throw InputError("the agent gave a job a score that is not finite");
+      scores_[i] = scores.data()[i];
+    }
   }
 
   [[nodiscard]] std::uint32_t token(const nb::object& answer) const {
@@ -269,8 +307,11 @@ class PythonAgent {
 
   Callable* callable_;
   PaddedShape shape_;
+  const JobTable* jobs_;
+  std::shared_ptr<HeldObject> features_;
   Agenda agenda_;
   Observation observation_;
+  std::vector<float> scores_;
 };
 
 PolicyInfo agent_info(Callable* callable) {
@@ -281,9 +322,11 @@ PolicyInfo agent_info(Callable* callable) {
           .source = "Python",
           .make = [callable, options](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
-            return AnyPolicy(PythonAgent(callable, options, padded_shape(options, *context.cluster),
-                                         oracle ? context.jobs->works() : std::span<const Time>{}));
+            return AnyPolicy(PythonAgent(callable, options, padded_shape(options, *context.cluster), context.jobs,
+                                         oracle ? context.jobs->works() : std::span<const Time>{},
+                                         JobHistory::of(context.past, options.mode == ActionMode::preempt)));
           },
+          .preemptive = options.mode == ActionMode::preempt,
           .agent = true,
           .knowledge = [known = estimator_name(options.knowledge)](const PolicyParameters&,
                                                                    const std::string&) { return known; }};

@@ -11,6 +11,7 @@
 
 #include "src/world/cluster_reader.hpp"
 #include "traces/core/trace_reader.hpp"
+#include "traces/tools/trace_convert.hpp"
 
 namespace gpusched::python {
 namespace {
@@ -112,6 +113,40 @@ nb::dict report_of(const PyTrace& trace) {
   return result;
 }
 
+// What pickle keeps: the jobs as the native csv, which `make` reads again, and the report.
+nb::object reduced(const PyTrace& trace) {
+  const TraceReport& report = trace.trace->report;
+  const std::string text = write_native(trace.trace->jobs).text;
+  nb::list dropped;
+  for (const DroppedRows& entry : report.dropped) {
+    dropped.append(nb::make_tuple(entry.reason, entry.rows, entry.first_line));
+  }
+  const nb::object make = nb::module_::import_("gpusched_sim.runs").attr("_trace_of");
+  return nb::make_tuple(
+      make, nb::make_tuple(nb::bytes(text.data(), text.size()), report.path, report.format, report.sha256, report.rows,
+                           report.kept, nb::cast(report.notes), report.cluster, report.machine_gpus, dropped));
+}
+
+// A trace that was read, with the report of another.
+PyTrace reported(const PyTrace& read, const std::string& path, const std::string& format, const std::string& sha256,
+                 std::uint64_t rows, std::uint64_t kept, const std::vector<std::string>& notes,
+                 const std::string& cluster, std::int64_t machine_gpus, const nb::list& dropped) {
+  TraceReport report{.path = path,
+                     .format = format,
+                     .sha256 = sha256,
+                     .rows = rows,
+                     .kept = kept,
+                     .dropped = {},
+                     .notes = notes,
+                     .cluster = cluster,
+                     .machine_gpus = machine_gpus};
+  for (const nb::handle entry : dropped) {
+    report.dropped.push_back(
+        {nb::cast<std::string>(entry[0]), nb::cast<std::uint64_t>(entry[1]), nb::cast<std::uint64_t>(entry[2])});
+  }
+  return {std::make_shared<const Trace>(Trace{.jobs = read.trace->jobs, .report = std::move(report)})};
+}
+
 PyCluster cluster_of(const std::string& text) {
   return {std::make_shared<const Cluster>(value_or_raise(parse_cluster(text))), text};
 }
@@ -146,6 +181,14 @@ nb::dict job_columns(const JobTable& jobs, bool true_times) {
 void bind_trace(nb::module_& module) {
   nb::class_<PyTrace>(module, "Trace", "Jobs that were read: immutable, shared by the runs that use them.")
       .def("__len__", [](const PyTrace& trace) { return trace.trace->jobs.size(); })
+      .def("__repr__",
+           [](const PyTrace& trace) {
+             return "Trace('" + trace.trace->report.path + "', " + std::to_string(trace.trace->jobs.size()) + " jobs)";
+           })
+      .def("__reduce__", &reduced)
+      .def("__copy__", [](nb::object self) { return self; })
+      .def(
+          "__deepcopy__", [](nb::object self, const nb::object&) { return self; }, nb::arg("memo"))
       .def(
           "columns", [](const PyTrace& trace) { return job_columns(trace.trace->jobs, true); },
           "Every column as a numpy array; names as numbers, with a list of them.")
@@ -175,7 +218,16 @@ void bind_trace(nb::module_& module) {
             return column(std::move(gpus));
           },
           "GPUs of each node.")
-      .def("__repr__", [](const PyCluster& cluster) { return "Cluster('" + cluster.text + "')"; });
+      .def("__repr__", [](const PyCluster& cluster) { return "Cluster('" + cluster.text + "')"; })
+      .def("__reduce__",
+           [](const PyCluster& cluster) {
+             return nb::make_tuple(nb::module_::import_("gpusched_sim").attr("parse_cluster"),
+                                   nb::make_tuple(cluster.text));
+           })
+      .def("__copy__", [](nb::object self) { return self; })
+      .def(
+          "__deepcopy__", [](nb::object self, const nb::object&) { return self; }, nb::arg("memo"));
+  module.def("reported_trace", &reported);
   module.def("read_trace", &read, nb::arg("path"), nb::arg("format"), nb::arg("columns"), nb::arg("where"),
              nb::arg("qos"), nb::arg("seed"), nb::arg("drop_bad_rows"), nb::arg("backlog"));
   module.def("trace_from_columns", &from_columns, nb::arg("submit_s"), nb::arg("duration_s"), nb::arg("gpus"),

@@ -162,7 +162,7 @@ def test_arrays_that_an_agent_kept_or_changed_change_nothing():
 
 
 @pytest.mark.parametrize("options, line", [
-    ({"mod": "inspect"}, "mod: no such option"), ({"mode": "no"}, "mode: expected one of"), ({"mode": "preempt"}, "preempt"),
+    ({"mod": "inspect"}, "mod: no such option"), ({"mode": "no"}, "mode: expected one of"), ({"mode": "preempt", "choose_nodes": True}, "preempt"),
     ({"max_jobs": 1}, "max_jobs"), ({"max_jobs": "x"}, "max_jobs"), ({"mode": object()}, "options of the agent"),
 ])
 def test_bad_options_of_an_agent_are_one_line(options, line):

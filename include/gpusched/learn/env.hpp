@@ -65,6 +65,7 @@ struct RewardInput {
   const StepResult& result;         ///< the step's components and seconds; its scalar is the scaled weighted sum
   std::span<const JobId> finished;  ///< scored jobs that finished in the step, in order
   const Engine& engine;             ///< the simulation after the step, true run times included
+  std::span<const JobId> started;   ///< scored jobs that started in the step, in order; again after each preemption
 };
 /// The scalar reward of a step, not discounted within it. A pure function of its argument: copies of an environment and
 /// several threads call it. The fragmentation component is 0 unless its weight is not.
@@ -83,19 +84,28 @@ struct EnvOptions {
   /// window has failures of its own (engine_options()); an episode in which failures undo all work for ever is
   /// truncated.
   RunInputs inputs = {};
+  bool lists_jobs = false;  ///< Env::finished() and Env::started() are kept, as they are for a `reward`
+};
+
+/// A cluster and the conditions of runs on it, where the windows of one environment are of several (Window::world).
+struct World {
+  Cluster cluster;            ///< in place of the environment's
+  EngineOptions engine = {};  ///< in place of EnvOptions::engine
+  RunInputs inputs = {};      ///< in place of EnvOptions::inputs
 };
 
 /// How the simulation of a window behaves. Where nodes can fail its random numbers come from EngineOptions::seed and
 /// the window's place in the trace: the failures of a window are the same for every agent.
 inline EngineOptions engine_options(const EnvOptions& options, const Window& window) {
-  EngineOptions engine = options.engine;
-  if (options.inputs.failures != nullptr) engine.seed = Rng(engine.seed).split("window").split(window.start).state()[0];
+  EngineOptions engine = window.world != nullptr ? window.world->engine : options.engine;
+  const RunInputs& inputs = window.world != nullptr ? window.world->inputs : options.inputs;
+  if (inputs.failures != nullptr) engine.seed = Rng(engine.seed).split("window").split(window.start).state()[0];
   return engine;
 }
 
 /// The conditions of a window.
 inline RunInputs run_inputs(const EnvOptions& options, const Window& window) {
-  RunInputs inputs = options.inputs;
+  RunInputs inputs = window.world != nullptr ? window.world->inputs : options.inputs;
   inputs.changes = window.changes.is_empty() ? nullptr : &window.changes;
   return inputs;
 }
@@ -104,7 +114,8 @@ inline RunInputs run_inputs(const EnvOptions& options, const Window& window) {
 class Env {
  public:
   /// Borrows the cluster. reset() must come before anything else.
-  Env(const Cluster& cluster, const EnvOptions& options) : cluster_(&cluster), options_(options) {}
+  Env(const Cluster& cluster, const EnvOptions& options)
+      : cluster_(&cluster), options_(options), lists_jobs_(options.lists_jobs || options.reward) {}
 
   /// Sets the cluster of the episodes from the next reset() on; it is borrowed.
   void move_to(const Cluster& cluster) { cluster_ = &cluster; }
@@ -115,9 +126,11 @@ class Env {
   StepResult reset(const Window& window, double scale = 1) {
     window_ = &window;
     scale_ = scale;
-    engine_.emplace(window.jobs, *cluster_, engine_options(options_, window), run_inputs(options_, window));
+    inputs_ = run_inputs(options_, window);
+    const Cluster& cluster = window.world != nullptr ? window.world->cluster : *cluster_;
+    engine_.emplace(window.jobs, cluster, engine_options(options_, window), inputs_);
     turns_.reset();
-    if (options_.inputs.failures != nullptr) turns_.emplace(engine_->view());
+    if (inputs_.failures != nullptr) turns_.emplace(engine_->view());
     const bool reads = KnownRuns::predicts(options_.agenda.knowledge) || options_.agenda.mode == ActionMode::preempt;
     agenda_.emplace(options_.agenda, window.jobs.works(), reads ? window.history : JobHistory{});
     rates_ = {};
@@ -177,6 +190,15 @@ class Env {
   /// Sums of the reward components since reset().
   [[nodiscard]] const RewardVector& totals() const { return totals_; }
 
+  /// True for a job that counts in rewards. As in the metrics, jobs that users cancel under any policy do not.
+  [[nodiscard]] bool scored(JobId job) const {
+    return index(job) >= window_->first_scored && !window_->changes.cancels(job);
+  }
+  /// Scored jobs that finished in the last step, or before the first choice, in order (EnvOptions::lists_jobs).
+  [[nodiscard]] std::span<const JobId> finished() const { return finished_; }
+  /// Scored jobs that started then, in order; again after each preemption (EnvOptions::lists_jobs).
+  [[nodiscard]] std::span<const JobId> started() const { return started_; }
+
   /// Writes the observation of the open choice.
   void encode(const ObservationSlot& slot) const { agenda_->encode(engine_->view(), slot); }
 
@@ -207,23 +229,21 @@ class Env {
     bool scoring = false;  // the first scored job has been submitted
   };
 
-  // As the metrics, which leave out jobs that users cancel under any policy.
-  [[nodiscard]] bool scored(JobId job) const {
-    return index(job) >= window_->first_scored && !window_->changes.cancels(job);
-  }
-
   // How long the job runs on the reference device, which its limit may end.
   [[nodiscard]] Time length(JobId job) const {
     const Time work = window_->jobs.work(job), limit = window_->jobs.estimate(job);
-    return options_.inputs.kill_at_limit && limit.us > 0 ? std::min(work, limit) : work;
+    return inputs_.kill_at_limit && limit.us > 0 ? std::min(work, limit) : work;
   }
 
   // Goes to the next choice, with the reward of EnvOptions::reward where there is one.
   StepResult finish_step() {
-    if (!options_.reward) return advance_to_choice();
+    if (!lists_jobs_) return advance_to_choice();
     finished_.clear();
+    started_.clear();
     StepResult result = advance_to_choice();
-    result.scalar = scale_ * options_.reward({.result = result, .finished = finished_, .engine = *engine_});
+    if (!options_.reward) return result;
+    result.scalar =
+        scale_ * options_.reward({.result = result, .finished = finished_, .engine = *engine_, .started = started_});
     return result;
   }
 
@@ -242,6 +262,10 @@ class Env {
       }
       engine_->apply();
       watch(result, discount);
+      if (engine_->all_finished()) {  // what is still planned would not happen
+        end(result);
+        return result;
+      }
       const Time before = now();
       const bool happened = engine_->advance_to(window_->end);
       accrue(now() - before, result, discount);
@@ -391,10 +415,11 @@ class Env {
   }
 
   void start(const OracleView& view, JobId job) {
+    if (lists_jobs_ && scored(job)) started_.push_back(job);
     queue(job, -1);
     rates_.held_gpus += facts(job).gpus;
     rates_.running_gpus += facts(job).gpus;
-    const bool as_planned = options_.inputs.runtime == nullptr && options_.inputs.stages == nullptr;
+    const bool as_planned = inputs_.runtime == nullptr && inputs_.stages == nullptr;
     const Time end = as_planned ? view.now() + view.remaining(job) : view.expected_end(job);
     facts_[index(job)].end_s = to_seconds(end);
     rates_.running_end_gpu_s += facts(job).gpus * facts(job).end_s;
@@ -414,13 +439,13 @@ class Env {
 
   void complete(const OracleView& view, JobId job, StepResult& result, double discount) {
     if (!scored(job)) return;
-    if (options_.reward) finished_.push_back(job);
+    if (lists_jobs_) finished_.push_back(job);
     rates_.in_system -= 1;
     const double run = to_seconds(length(job));
     const double ran = to_seconds(view.ran(job));
     const double wait = std::max(0.0, to_seconds(view.now() - view.submit(job) - view.ran(job)));
     const double slowdown = std::max(1.0, (wait + ran) / std::max(run, slowdown_bound_s));
-    const bool at_other_speed = options_.inputs.runtime != nullptr && ran != run;
+    const bool at_other_speed = inputs_.runtime != nullptr && ran != run;
     if (ran > run || at_other_speed) {  // restarts prolonged it without waiting, or its GPUs made it faster or slower
       credit(reward_bounded_slowdown, wait * facts(job).urgency - (slowdown - 1), result, discount);
     } else if (run < slowdown_bound_s) {
@@ -461,6 +486,8 @@ class Env {
 
   const Cluster* cluster_;
   EnvOptions options_;
+  bool lists_jobs_;
+  RunInputs inputs_;  // of the window
   const Window* window_ = nullptr;
   double scale_ = 1;
   std::optional<Engine> engine_;
@@ -473,8 +500,8 @@ class Env {
   std::vector<UserSlowdown> fairness_;
   FairnessSums fairness_sums_;
   double fairness_now_ = 1;
-  std::vector<JobId> finished_;  // in the present step; kept for EnvOptions::reward alone
-  bool took_over_ = false;       // the first choice of the episode was shown
+  std::vector<JobId> finished_, started_;  // in the present step, where lists_jobs_
+  bool took_over_ = false;                 // the first choice of the episode was shown
 };
 
 }  // namespace gpusched

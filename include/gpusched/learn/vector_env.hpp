@@ -47,6 +47,11 @@ struct VectorEnvOptions {
   /// Asked between windows while an environment looks for one with a choice, by all threads: true gives up, and the
   /// environment stays done. Empty: never.
   std::function<bool()> interrupted = {};
+  /// Shown each environment after its step, by the thread that stepped it, before it starts anew. Empty: nobody is.
+  std::function<void(std::uint32_t e, const Env& env)> watch = {};
+  /// Where the windows of each world begin, ascending from 0: the episodes of an environment go through the worlds by
+  /// turns, its neighbours a world ahead. Empty: an episode draws one of all windows.
+  std::vector<std::uint32_t> worlds = {};
 };
 
 /// True when some window offers a choice on some of the clusters: without any, no episode could begin. Asks
@@ -73,6 +78,7 @@ class VectorEnv {
     std::vector<std::uint32_t> windows;   ///< [environments]: window of the open episode
     std::vector<std::uint8_t> done;       ///< [environments]: 1 = over and not started anew
     std::uint64_t seed = 0;               ///< of reset()
+    std::vector<std::uint64_t> seeds;     ///< [environments], in place of it; empty: it holds
   };
 
   /// Borrows windows, scales (empty, or one for each window: Env::reset) and cluster. Preconditions: offers_choice();
@@ -108,11 +114,15 @@ class VectorEnv {
   /// Starts first episodes in every environment.
   const Batch& reset(std::uint64_t seed) {
     state_.seed = seed;
-    state_.episodes.assign(size(), 0);
-    batch_.results.assign(size(), {});
-    for_each([this](std::uint32_t e) { begin_episode(e); });
-    collect({});
-    return batch_;
+    state_.seeds.clear();
+    return begin_all();
+  }
+
+  /// The same with a seed for each environment, which then has the episodes of the first of a VectorEnv of that seed.
+  const Batch& reset(std::span<const std::uint64_t> seeds) {
+    GPUSCHED_ASSERT(seeds.size() == size(), "one seed for each environment");
+    state_.seeds.assign(seeds.begin(), seeds.end());
+    return begin_all();
   }
 
   /// One action for each environment; those of done environments are ignored. Precondition: each other is allowed.
@@ -178,6 +188,14 @@ class VectorEnv {
     bool ended = false;  // its episode, at the last step
   };
 
+  const Batch& begin_all() {
+    state_.episodes.assign(size(), 0);
+    batch_.results.assign(size(), {});
+    for_each([this](std::uint32_t e) { begin_episode(e); });
+    collect({});
+    return batch_;
+  }
+
   template <class Work>
   void for_each(Work work) {
     const std::uint32_t parts = team_.size();
@@ -196,6 +214,7 @@ class VectorEnv {
       if (state_.done[e] == 0) {
         batch_.results[e] = step_one(state_.envs[e], e);
         state_.done[e] = batch_.results[e].done() ? 1 : 0;
+        if (options_.watch) options_.watch(e, state_.envs[e]);
         stand(e);
         standing_[e].ended = state_.done[e] != 0;
         return;
@@ -214,12 +233,15 @@ class VectorEnv {
 
   // Draws windows until one has a choice. Where as many draws as there are windows found none, all are tried in turn.
   void begin_episode(std::uint32_t e) {
-    const Rng draws = Rng(state_.seed).split("windows").split(e / options_.environments_per_window);
+    const std::uint32_t set = e / options_.environments_per_window;
+    const Rng draws = state_.seeds.empty() ? Rng(state_.seed).split("windows").split(set)
+                                           : Rng(state_.seeds[e]).split("windows").split(0);
     const std::uint64_t all = std::uint64_t{windows_.size()} * clusters_.size();
     for (std::uint64_t tried = 0;; ++tried) {
       GPUSCHED_ASSERT(tried < 2 * all, "no window offers a choice");
+      const auto [first, end] = windows_of_turn(set + state_.episodes[e]);
       Rng draw = draws.split(state_.episodes[e]++);
-      std::uint64_t window = draw.below(windows_.size());
+      std::uint64_t window = first + draw.below(end - first);
       std::uint64_t cluster = clusters_.size() > 1 ? draw.below(clusters_.size()) : 0;
       if (tried >= all) {
         window = (tried - all) % windows_.size();
@@ -232,6 +254,14 @@ class VectorEnv {
       if (!opened.done() || (options_.interrupted && options_.interrupted())) break;
     }
     stand(e);
+  }
+
+  // First window and end of those that an episode draws from.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> windows_of_turn(std::uint64_t turn) const {
+    const std::vector<std::uint32_t>& begins = options_.worlds;
+    if (begins.size() < 2) return {0, windows_.size()};
+    const std::size_t world = turn % begins.size();
+    return {begins[world], world + 1 < begins.size() ? begins[world + 1] : windows_.size()};
   }
 
   // Notes where environment `e` stands.

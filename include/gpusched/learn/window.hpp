@@ -18,6 +18,8 @@
 
 namespace gpusched {
 
+struct World;
+
 /// One stretch of a trace. Environments borrow it; it must outlive them.
 struct Window {
   JobTable jobs;                   ///< warm-up jobs first, then the scored ones
@@ -26,6 +28,7 @@ struct Window {
   std::uint32_t start = 0;         ///< position of its first scored job in the trace
   JobHistory history;              ///< of the jobs that the trace says had ended when the window begins
   JobChanges changes = {};         ///< what users do to its jobs
+  const World* world = nullptr;    ///< where its jobs run (env.hpp), borrowed; null: where its environment says
 };
 
 /// The parts of a trace, by job number and so by time.

@@ -12,17 +12,25 @@ they are first used). pandas is needed only where a table is asked for as a Data
 from ._core import Cluster, Error, Trace, View
 from ._core import version as __version__
 from .agents import Agent, mark_onnx, onnx_agent
+from .models import load_model
 from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, read_trace, replay, report, trace_from_columns
 from .sweeps import Sweep, sweep, sweep_list
 from .tables import Table
 
-__all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Sweep", "Table", "Trace", "VectorEnv", "View", "__version__",
-           "evaluate", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report",
+__all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Steps", "Sweep", "Table", "Trace", "VectorEnv", "View", "__version__",
+           "evaluate", "load_model", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report",
            "sweep", "sweep_list", "trace_from_columns"]
 
 
+try:
+    from .registration import register
+    register()
+except ImportError:  # gymnasium is optional
+    pass
+
+
 def __getattr__(name):
-    if name in ("VectorEnv", "Env"):
+    if name in ("VectorEnv", "Env", "Steps"):
         from . import envs  # gymnasium is optional
         return getattr(envs, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,13 +7,14 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from . import _core
+from .features import Features, check_features, feature_table
 
 if TYPE_CHECKING:
     import numpy
 
-_OPTIONS = ("mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "sc20_backfill")
+_OPTIONS = ("mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "node_speeds", "sc20_backfill", "starvation_s")
 _METADATA = "gpusched_sim.agent"  # key in an ONNX file
-_INPUTS = ("jobs", "prior", "action_mask", "groups", "global")
+_INPUTS = ("jobs", "prior", "action_mask", "groups", "global", "features")
 
 
 class Agent:
@@ -21,7 +22,7 @@ class Agent:
 
     At every choice it is called with what a `VectorEnv` of one environment shows: a dict of arrays [1, ...]. It answers
     with an action, or with a score for each action; then the allowed action of the greatest score is taken, of equal ones the
-    first.
+    first. In mode preempt it answers with a score for each token [2 * max_jobs].
 
     Parameters
     ----------
@@ -31,8 +32,10 @@ class Agent:
         In which it was trained, whose options it takes.
     name : str, optional
         In tables.
+    features : as of `VectorEnv`, optional
+        By default the environment's.
     **options
-        mode, knowledge, heuristic, max_jobs, choose_nodes, sc20_backfill as of `VectorEnv`; by default the environment's, or
+        mode, knowledge, heuristic, max_jobs, choose_nodes, node_speeds, sc20_backfill, starvation_s as of `VectorEnv`; by default the environment's, or
         else VectorEnv's own defaults.
 
     Raises
@@ -44,13 +47,14 @@ class Agent:
     """
 
     def __init__(self, act: Callable[[Mapping[str, numpy.ndarray]], Any], env: Any = None, *, name: str = "",
-                 **options: Any):
+                 features: Features | None = None, **options: Any):
         if not callable(act):
             raise TypeError(f"act: expected a callable, not {type(act).__name__}")
         unknown = sorted(set(options) - set(_OPTIONS))
         if unknown:
             raise _core.Error(f"{unknown[0]}: no such option of an agent; expected one of {', '.join(_OPTIONS)}")
         self._act = act
+        self.features = check_features(getattr(env, "features", None) if features is None else features)
         self.options: dict[str, Any] = dict(env.agent_options if env is not None else {}, **options)
         try:
             self.options_json = json.dumps(self.options, allow_nan=False)  # what the compiled part reads
@@ -61,8 +65,17 @@ class Agent:
     def __call__(self, observation: Mapping[str, numpy.ndarray]) -> Any:
         return self._act(observation)
 
-    def choose(self, observation: Mapping[str, numpy.ndarray]) -> int:
-        """The number of the action that `act` takes, which may be one that is not allowed.
+    def job_features(self, columns: Mapping[str, Any]) -> numpy.ndarray:
+        """The features of a run's jobs, as `features_of` takes them."""
+        return feature_table(self.features, columns)
+
+    @staticmethod
+    def features_of(table: numpy.ndarray, jobs: numpy.ndarray) -> numpy.ndarray:
+        """The features of jobs by number; of -1, no job, they are 0."""
+        return table[jobs]
+
+    def choose(self, observation: Mapping[str, numpy.ndarray]) -> Any:
+        """The number of the action that `act` takes, which may be one that is not allowed; in mode preempt the scores.
 
         Raises
         ------
@@ -72,6 +85,10 @@ class Agent:
         import numpy
 
         answer = numpy.asarray(self._act(observation))
+        if self.options.get("mode") == "preempt":
+            if answer.dtype.kind != "f":
+                raise _core.Error(f"agent {self.__name__} answered {answer.dtype}; expected a score for each token")
+            return numpy.ascontiguousarray(answer, dtype=numpy.float32).reshape(-1)
         if answer.dtype.kind in "iu" and answer.size == 1:
             return int(answer.reshape(()))
         mask = observation["action_mask"].reshape(-1) != 0

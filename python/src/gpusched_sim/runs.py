@@ -133,6 +133,16 @@ def read_trace(path: str | os.PathLike, *, format: str = "auto", columns: str = 
     return _core.read_trace(str(_text(path)), format, columns, where, qos, seed, drop_bad_rows, backlog)
 
 
+def _trace_of(text: bytes, *report: Any) -> _core.Trace:
+    """The trace that pickle kept as native csv, with its report."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        file.write(text)
+        file.flush()
+        return _core.reported_trace(_core.read_trace(file.name, "native", "", "", "", 0, False, False), *report)
+
+
 def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, estimate_s: Any = None, user: Sequence[str] = (),
                        vc: Sequence[str] = (), job_id: Sequence[str] = ()) -> _core.Trace:
     """Makes a trace of arrays, such as the columns of a DataFrame.

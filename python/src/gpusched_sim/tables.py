@@ -2,10 +2,31 @@
 """Tables: columns of numpy arrays that become a pandas DataFrame on request."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 if TYPE_CHECKING:
     import pandas
+
+
+def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Columns of several tables as one, names numbered anew where they differ."""
+    if len(tables) == 1:
+        return dict(tables[0])
+    import numpy
+
+    result: dict[str, Any] = {}
+    for column in tables[0]:
+        if column.endswith("_names"):
+            continue
+        parts = [numpy.asarray(table[column]) for table in tables]
+        if f"{column}_names" in tables[0]:
+            numbers: dict[str, int] = {}
+            for i, table in enumerate(tables):
+                new = [numbers.setdefault(name, len(numbers)) for name in table[f"{column}_names"]]
+                parts[i] = numpy.asarray(new, dtype=parts[i].dtype)[parts[i]]
+            result[f"{column}_names"] = list(numbers)
+        result[column] = numpy.concatenate(parts)
+    return result
 
 
 class Table(Mapping[str, Any]):

@@ -63,20 +63,38 @@ constexpr KnownKind known_kinds[] = {
     {"", "--model-out", value_kind::file},
     {"", "--model", value_kind::model},
     {"", "--config", value_kind::file},
+    {"", "--failures", value_kind::file},
+    {"", "--stages", value_kind::file},
+    {"", "--elastic", value_kind::file},
+    {"", "--changes", value_kind::file},
+    {"", "--power", value_kind::file},
+    {"", "--services", value_kind::file},
+    {"", "--sites", value_kind::file},
+    {"", "--throughputs", value_kind::file},
+    {"", "--slurm-conf", value_kind::file},
+    {"", "--slurm-qos", value_kind::file},
     {"", "--resume", value_kind::folder},
     {"", "--checkpoint-folder", value_kind::folder},
 };
 
-std::string kind_of(const std::string& command, const OptionInfo& option, const std::string& argument) {
+std::string kind_of(const std::string& command, const CLI::Option& option) {
   for (const KnownKind& known : known_kinds) {
     if (!known.command.empty() && known.command != command) continue;
-    const bool named = std::find(option.names.begin(), option.names.end(), known.option) != option.names.end();
-    if (named || known.option == argument) return std::string(known.kind);
+    if (option.check_name(std::string(known.option))) return std::string(known.kind);
   }
   return "TEXT";
 }
 
-OptionInfo option_info(const std::string& command, const CLI::Option& option) {
+// "trace info" of the command; "" of the program.
+std::string path_of(const CLI::App& command) {
+  std::string path;
+  for (const CLI::App* at = &command; at->get_parent() != nullptr; at = at->get_parent()) {
+    path = at->get_name() + (path.empty() ? "" : " " + path);
+  }
+  return path;
+}
+
+OptionInfo option_info(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   OptionInfo info{.names = {},
                   .argument = {},
@@ -89,7 +107,6 @@ OptionInfo option_info(const std::string& command, const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) info.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);
   if (option.get_positional()) info.argument = argument_name(option);
-  if (info.kind == "TEXT" && info.words.empty()) info.kind = kind_of(command, info, option.get_name(true));
   if (option.get_items_expected_max() == 0) info.kind.clear();
   if (info.words.empty()) info.words = words_of_kind(info.kind);
   return info;
@@ -97,18 +114,25 @@ OptionInfo option_info(const std::string& command, const CLI::Option& option) {
 
 }  // namespace
 
+void name_values(CLI::App& command) {
+  const std::string path = path_of(command);
+  for (CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    const bool has_words = !checked_words(type).empty();
+    if (type.substr(0, type.find(':')) == "TEXT" && !has_words) option->type_name(kind_of(path, *option));
+  }
+  for (CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) name_values(*below);
+}
+
 CommandInfo command_tree(const CLI::App& command) {
   CommandInfo info{.name = command.get_name(),
-                   .path = {},
+                   .path = path_of(command),
                    .summary = command.get_description(),
                    .footer = command.get_footer(),
                    .options = {},
                    .commands = {}};
-  for (const CLI::App* at = &command; at->get_parent() != nullptr; at = at->get_parent()) {
-    info.path = at->get_name() + (info.path.empty() ? "" : " " + info.path);
-  }
   for (const CLI::Option* option : command.get_options()) {
-    if (!option->get_group().empty()) info.options.push_back(option_info(info.path, *option));
+    if (!option->get_group().empty()) info.options.push_back(option_info(*option));
   }
   for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
     info.commands.push_back(command_tree(*below));

@@ -50,6 +50,9 @@ struct CommandInfo {
   std::vector<CommandInfo> commands;
 };
 
+/// Texts of the command and those below it get the words of value_kind, which help and completion show.
+void name_values(CLI::App& command);
+
 /// The command with what help shows of it. Options in no group (hidden aliases) are left out.
 CommandInfo command_tree(const CLI::App& command);
 

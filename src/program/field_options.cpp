@@ -2,6 +2,7 @@
 #include "src/program/field_options.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <variant>
 
 #include "src/base/nearest_name.hpp"
@@ -52,6 +53,57 @@ std::string with_letter(const std::string& flag) {
   return flag;
 }
 
+// Under which heading of --help options stand, by the first part of their path in JSON files.
+struct Heading {
+  std::string_view part, title;
+};
+constexpr Heading headings[] = {
+    {"trace", "The trace"},
+    {"traces", "The trace"},
+    {"formats", "The trace"},
+    {"columns", "The trace"},
+    {"history_jobs", "The trace"},
+    {"placement", "The cluster"},
+    {"oversize", "The cluster"},
+    {"seed", "The cluster"},
+    {"preemption", "What happens to jobs"},
+    {"failures", "What happens to jobs"},
+    {"stages", "What happens to jobs"},
+    {"elastic", "What happens to jobs"},
+    {"changes", "What happens to jobs"},
+    {"kill_at_limit", "What happens to jobs"},
+    {"services", "What happens to jobs"},
+    {"power", "Power, carbon, money"},
+    {"fidelity", "How fast jobs run"},
+    {"measure", "What is measured"},
+    {"windows", "What is measured"},
+    {"starts", "What is measured"},
+    {"mode", "What is measured"},
+    {"protocol", "What is measured"},
+    {"figure", "What is measured"},
+    {"beside", "What is measured"},
+    {"mean", "What is measured"},
+    {"against", "What is measured"},
+    {"env", "The environment of the agent"},
+    {"network", "The agent"},
+    {"init", "The agent"},
+    {"method", "How it learns"},
+    {"search", "How it learns"},
+    {"ppo", "How it learns"},
+    {"constraints", "How it learns"},
+    {"output", "Results"},
+    {"split", "Results"},
+    {"recorded", "Results"},
+};
+
+std::string heading_of(const std::string& path) {
+  const std::string_view part = std::string_view(path).substr(0, path.find('.'));
+  for (const Heading& heading : headings) {
+    if (heading.part == part) return std::string(heading.title);
+  }
+  return "Other options";
+}
+
 // The options that matter most stand first in --help, in a group of their own.
 void show_first(CLI::App& command) {
   constexpr const char* group = "Most used";
@@ -67,8 +119,9 @@ void show_first(CLI::App& command) {
 void add_row_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments, bool show_defaults) {
   for (const Field& field : defaults) {
     if (field.flag.empty()) continue;
+    const std::string heading = heading_of(field.path);
     if (std::holds_alternative<bool*>(field.target)) {
-      command.add_flag(field.flag, arguments.switches[field.path], field.meaning);
+      command.add_flag(field.flag, arguments.switches[field.path], field.meaning)->group(heading);
       continue;
     }
     const std::string words = field.words.empty() ? "" : ": " + joined(field.words, "|");
@@ -91,6 +144,7 @@ void add_row_options(CLI::App& command, const FieldTable& defaults, FieldArgumen
           with_letter(field.flag), [&given](const std::string& text) { given = {text}; }, meaning);
       if (show_defaults) option->default_str(field_text(field));
     }
+    option->group(heading);
     if (const std::string kind = value_word(field); !kind.empty()) option->type_name(kind);
   }
 }
@@ -106,11 +160,16 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
   command.add_option("--config", arguments.config, "JSON file with any of the options below; - for standard input")
       ->check(not_empty());
   add_row_options(command, defaults, arguments, show_defaults);
+  constexpr const char* group = "The configuration";
   command.add_option("--set", arguments.settings, "path.to.key=value, as in the JSON file; may be repeated")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->type_name("SETTING")
+      ->group(group);
   show_first(command);
-  command.add_flag("--print-config", arguments.print_config, "print the configuration in effect and stop");
-  command.add_flag("--print-schema", arguments.print_schema, "print the JSON Schema of --config files and stop");
+  command.add_flag("--print-config", arguments.print_config, "print the configuration in effect and stop")
+      ->group(group);
+  command.add_flag("--print-schema", arguments.print_schema, "print the JSON Schema of --config files and stop")
+      ->group(group);
 }
 
 Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& arguments) {

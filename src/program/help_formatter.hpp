@@ -29,8 +29,16 @@ inline std::string argument_name(const CLI::Option& option) {
 /// What help says of an option whose argument is described already.
 inline std::string same_as(const std::string& argument) { return "the same as " + argument; }
 
-/// Breaks what an option means into lines beside the option names and adds its default, and leaves out the type words:
-/// the meaning says what a value is. What may be given with and without its option is described as an argument.
+/// The word for an option's value, as help and the manual page show it, of the type word of CLI11 or of a table of
+/// fields: a list of words is WORD, a number by its type N or NUMBER; what CLI11 says of checks is left out.
+inline std::string value_name(const std::string& kind) {
+  if (kind.find('|') != std::string::npos || kind.find('{') != std::string::npos) return "WORD";
+  if (kind.starts_with("UINT") || kind.starts_with("INT")) return "N";
+  return kind.starts_with("FLOAT") ? "NUMBER" : kind.substr(0, kind.find(':'));
+}
+
+/// Breaks what an option means into lines beside the option names and adds its default, and shows one word for its
+/// value. What may be given with and without its option is described as an argument.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(28); }
@@ -42,18 +50,27 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     if (is_positional || !option->get_positional()) return CLI::Formatter::make_option(option, is_positional);
     std::stringstream out;
-    CLI::detail::format_help(out, make_option_name(option, false), same_as(argument_name(*option)), get_column_width());
+    CLI::detail::format_help(out, make_option_name(option, false) + make_option_opts(option),
+                             same_as(argument_name(*option)), get_column_width());
     return out.str();
   }
 
   std::string make_option_opts(const CLI::Option* option) const override {
-    return option->get_required() ? " (required)" : "";
+    const bool has_value = option->get_items_expected_max() > 0 && !is_argument(*option);
+    const std::string value = has_value ? value_name(option->get_type_name()) : "";
+    return (value.empty() ? "" : " " + value) + (option->get_required() ? " (required)" : "");
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
     const std::size_t width = terminal_columns - get_column_width() - 1;
     const std::string value = shown_default(*option);
     return wrapped(CLI::Formatter::make_option_desc(option) + (value.empty() ? "" : " (default " + value + ")"), width);
+  }
+
+ private:
+  // Its own name stands for its value.
+  static bool is_argument(const CLI::Option& option) {
+    return option.get_lnames().empty() && option.get_snames().empty();
   }
 };
 

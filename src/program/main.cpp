@@ -8,6 +8,7 @@
 
 #include "src/base/build_info.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/program/command_tree.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/help_formatter.hpp"
 #include "src/program/usage_error.hpp"
@@ -84,6 +85,7 @@ int run(int argc, char** argv) {
   gpusched::add_help_command(program, exit_code);
   gpusched::add_completion_command(program, exit_code);
   refuse_values_of_flags(program);
+  gpusched::name_values(program);
   if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {
     return gpusched::complain(wrong);
   }

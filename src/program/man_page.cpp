@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "src/base/nearest_name.hpp"
+#include "src/program/help_formatter.hpp"
 
 namespace gpusched {
 namespace {
@@ -31,17 +32,10 @@ std::string roff(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
 
-// CLI11 calls a text TEXT, a number by its type.
-std::string value_name(const OptionInfo& option) {
-  if (option.kind.find('|') != std::string::npos) return "WORD";
-  if (option.kind.starts_with("UINT") || option.kind.starts_with("INT")) return "N";
-  return option.kind.starts_with("FLOAT") ? "NUMBER" : option.kind;
-}
-
 std::string option_entry(const OptionInfo& option) {
   std::string names;
   for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + bold(name);
-  if (!option.kind.empty() && !names.empty()) names += " " + italic(value_name(option));
+  if (!option.kind.empty() && !names.empty()) names += " " + italic(value_name(option.kind));
   if (!option.argument.empty()) names += (names.empty() ? "" : ", or ") + italic(option.argument);
   std::string meaning = option.meaning;
   if (option.required) meaning += " (required)";

@@ -54,6 +54,11 @@ RC_GTEST_PROP(Signal, IntegralsAddUp, ()) {
   Signal::WideInt sum = 0;
   for (std::int64_t t = a; t < b; ++t) sum += signal.micro_at(Time{t});
   RC_ASSERT(signal.integral(Time{a}, Time{b}) == sum);
+  std::size_t step = 0;
+  const Signal::WideInt first = signal.integral_to(Time{a}, step);
+  for (std::int64_t t = a; t < b; t += *rc::gen::inRange<std::int64_t>(1, 60)) {
+    RC_ASSERT(signal.integral_to(Time{t}, step) - first == signal.integral(Time{a}, Time{t}));
+  }
 }
 
 TEST(Forecast, OfPersistenceKnowsNothingThatIsToCome) {

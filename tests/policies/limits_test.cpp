@@ -39,6 +39,7 @@ JobTable limited_table(const std::vector<LimitedJob>& rows) {
     builder.add({.id = id,
                  .submit = limits_at(row.submit_s),
                  .work = limits_at(row.work_s),
+                 .estimate = limits_at(row.work_s),
                  .shape = {.tasks = row.gpus,
                            .gpu_milli_per_task = whole_gpu,
                            .cpu_milli_per_task = row.cpus * 1000,
@@ -95,7 +96,7 @@ TEST(Limits, JobsOfAUserThatRunAtOnce) {
 TEST(Limits, GpusOfAUser) {
   const JobTable jobs = limited_table({{.gpus = 3}, {.gpus = 2}, {.gpus = 1}, {.gpus = 4, .user = "bob"}});
   const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.gpu_milli = 4 * whole_gpu}}});
-  for (const char* policy : {"fifo", "fifo+easy", "saf"}) {
+  for (const char* policy : {"fifo", "fifo+easy", "ljf"}) {
     EXPECT_EQ(starts_under(policy, jobs, cluster), (Starts{0, 10, 0, 0})) << policy;
   }
 }
@@ -208,8 +209,8 @@ TEST(Limits, NothingIsReservedForAJobHeldBack) {
                                        {.submit_s = 0, .gpus = 4},
                                        {.submit_s = 0, .work_s = 100, .gpus = 2, .user = "bob"}});
   const Cluster cluster = limited_pool(4, {{.per = LimitOwner::user, .most = {.jobs = 1}}});
-  EXPECT_EQ(starts_under("fifo{estimate=exact}+easy", jobs, cluster), (Starts{0, 100, 0}));
-  EXPECT_EQ(starts_under("fifo{estimate=exact}+easy", jobs, limited_pool(4, {})), (Starts{0, 10, 20}));
+  EXPECT_EQ(starts_under("fifo+easy", jobs, cluster), (Starts{0, 100, 0}));
+  EXPECT_EQ(starts_under("fifo+easy", jobs, limited_pool(4, {})), (Starts{0, 10, 20}));
 }
 
 // A decision cannot start one job too many, and what it preempts makes room at once.

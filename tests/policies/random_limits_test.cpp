@@ -69,10 +69,11 @@ class SlowLimits {
     }
     return sum;
   }
-  [[nodiscard]] bool may_run(JobId job, const Shape& shape, const View& view) const {
+  // `strict`: by rules alone that bind all who count. Who is not bound may start beside those who are.
+  [[nodiscard]] bool may_run(JobId job, const Shape& shape, const View& view, bool strict = false) const {
     const LimitAmounts asks = JobLimits::amounts_of(shape);
     return std::all_of(cluster_.limits.begin(), cluster_.limits.end(), [&](const LimitRule& rule) {
-      if (!binds(rule, job)) return true;
+      if (!binds(rule, job) || (strict && !rule.unbound_vcs.empty())) return true;
       const LimitAmounts held = held_beside(rule, job, view);
       return held.gpu_milli + asks.gpu_milli <= rule.most.gpu_milli &&
              held.cpu_milli + asks.cpu_milli <= rule.most.cpu_milli &&
@@ -85,7 +86,7 @@ class SlowLimits {
     for (const JobId job : view.running()) {
       Shape shape = view.shape(job);
       shape.tasks = view.held_tasks(job);
-      if (!may_run(job, shape, view)) return "a limit of job " + std::to_string(index(job)) + " is exceeded";
+      if (!may_run(job, shape, view, true)) return "a limit of job " + std::to_string(index(job)) + " is exceeded";
     }
     if (!is_before) return std::nullopt;
     for (std::uint32_t i = 0; i < view.arrived(); ++i) {

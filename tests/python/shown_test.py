@@ -17,7 +17,7 @@ def replay():
 
 @pytest.fixture(scope="module")
 def evaluation():
-    return gs.evaluate("synthetic:philly:6000", "8x8", ["fifo", "sjf", "las"], window_jobs=32, windows=120, stride=32, mode="windows",
+    return gs.evaluate("synthetic:philly:6000", "8x8", ["fifo", "sjf", "las"], window_jobs=32, windows=100, mode="windows",
                        oversize="drop", against="fifo")
 
 

@@ -20,7 +20,7 @@ namespace gpusched::python {
 struct PlacedTrace {
   JobTable jobs;              ///< those that fit the cluster
   RunConditions conditions;   ///< of `jobs`
-  World world;                ///< in which its windows run
+  EnvWorld world;             ///< in which its windows run
   std::uint32_t first = 0;    ///< jobs of the traces before it: Python numbers the jobs of all of them
   std::uint32_t windows = 0;  ///< where its windows begin
 };

@@ -27,8 +27,8 @@ class Worlds : public ::testing::Test {
 
   [[nodiscard]] VectorEnvOptions options() const { return {.environments = 4, .worlds = {0, 5}}; }
 
-  std::array<World, 2> worlds_{World{.cluster = Cluster::homogeneous(2, 4)},
-                               World{.cluster = Cluster::homogeneous(3, 4)}};
+  std::array<EnvWorld, 2> worlds_{EnvWorld{.cluster = Cluster::homogeneous(2, 4)},
+                                  EnvWorld{.cluster = Cluster::homogeneous(3, 4)}};
   std::vector<Window> windows_;
 };
 

@@ -4,7 +4,6 @@ seeds by environment, texts of nodes and queue, mode preempt, and several traces
 import copy
 import os
 import pickle
-import re
 import subprocess
 import sys
 import warnings
@@ -67,19 +66,13 @@ def test_gymnasium_makes_environments_by_name(name):
         gymnasium.make(name, max_job=3)
 
 
-def test_gymnasium_finds_the_names_of_an_installed_package(tmp_path):
-    """As pip writes down the entry point of pyproject.toml: nothing of ours is imported by the user."""
-    with open(os.path.join(os.path.dirname(__file__), "../../pyproject.toml"), encoding="utf-8") as file:
-        line = re.search(r'\[project.entry-points."gymnasium.envs"\]\n(\w+) = "([\w.:]+)"', file.read())
-    folder = tmp_path / "gpusched_sim-0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: gpusched-sim\nVersion: 0\n")
-    (folder / "entry_points.txt").write_text(f"[gymnasium.envs]\n{line[1]} = {line[2]}\n")
-    code = "import gymnasium; print(gymnasium.make_vec('gpusched/Philly-v0', num_envs=2).reset(seed=1)[0]['jobs'].shape)"
-    paths = os.pathsep.join([str(tmp_path), os.path.dirname(os.path.dirname(gs.__file__))])
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=dict(os.environ, PYTHONPATH=paths), capture_output=True,
-                          text=True)
-    assert (done.stdout, done.stderr) == ("(2, 128, 12)\n", "")
+@pytest.mark.parametrize("code", [
+    "import gymnasium, gpusched_sim; gymnasium.make_vec('gpusched/Philly-v0', num_envs=2)",
+    "import gpusched_sim, gymnasium; gymnasium.register_envs(gpusched_sim); gymnasium.make('gpusched/Lublin-v0')",
+    "import gymnasium; gymnasium.make('gpusched_sim:gpusched/Philly-v0')"])
+def test_names_are_known_after_an_import(code):
+    paths = os.path.dirname(os.path.dirname(gs.__file__))
+    subprocess.run([sys.executable, "-W", "error", "-c", code], env=dict(os.environ, PYTHONPATH=paths), check=True)
 
 
 def test_names_take_options(trace):

@@ -88,7 +88,7 @@ struct EnvOptions {
 };
 
 /// A cluster and the conditions of runs on it, where the windows of one environment are of several (Window::world).
-struct World {
+struct EnvWorld {
   Cluster cluster;            ///< in place of the environment's
   EngineOptions engine = {};  ///< in place of EnvOptions::engine
   RunInputs inputs = {};      ///< in place of EnvOptions::inputs

@@ -18,17 +18,17 @@
 
 namespace gpusched {
 
-struct World;
+struct EnvWorld;
 
 /// One stretch of a trace. Environments borrow it; it must outlive them.
 struct Window {
-  JobTable jobs;                   ///< warm-up jobs first, then the scored ones
-  std::uint32_t first_scored = 0;  ///< earlier jobs fill the cluster under the heuristic and count in no reward
-  Time end = Time::max();          ///< the episode is truncated here; max() = it runs until the cluster is empty
-  std::uint32_t start = 0;         ///< position of its first scored job in the trace
-  JobHistory history;              ///< of the jobs that the trace says had ended when the window begins
-  JobChanges changes = {};         ///< what users do to its jobs
-  const World* world = nullptr;    ///< where its jobs run (env.hpp), borrowed; null: where its environment says
+  JobTable jobs;                    ///< warm-up jobs first, then the scored ones
+  std::uint32_t first_scored = 0;   ///< earlier jobs fill the cluster under the heuristic and count in no reward
+  Time end = Time::max();           ///< the episode is truncated here; max() = it runs until the cluster is empty
+  std::uint32_t start = 0;          ///< position of its first scored job in the trace
+  JobHistory history;               ///< of the jobs that the trace says had ended when the window begins
+  JobChanges changes = {};          ///< what users do to its jobs
+  const EnvWorld* world = nullptr;  ///< where its jobs run (env.hpp), borrowed; null: where its environment says
 };
 
 /// The parts of a trace, by job number and so by time.

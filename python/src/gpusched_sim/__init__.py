@@ -12,7 +12,6 @@ they are first used). pandas is needed only where a table is asked for as a Data
 from ._core import Cluster, Error, Trace, View
 from ._core import version as __version__
 from .agents import Agent, mark_onnx, onnx_agent
-from .models import load_model
 from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, read_trace, replay, report, trace_from_columns
 from .sweeps import Sweep, sweep, sweep_list
 from .tables import Table
@@ -33,4 +32,7 @@ def __getattr__(name):
     if name in ("VectorEnv", "Env", "Steps"):
         from . import envs  # gymnasium is optional
         return getattr(envs, name)
+    if name == "load_model":
+        from .models import load_model  # numpy is loaded where it is used
+        return load_model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -129,7 +129,9 @@ class EnvOptions(TypedDict, total=False):
     heuristic: Literal["fcfs", "sjf", "saf", "f1", "las", "srtf", "gittins"]
     max_jobs: int
     choose_nodes: bool
+    node_speeds: bool
     sc20_backfill: bool
+    starvation_s: float
     placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
     checkpoint_cost: float
     restart_cost: float

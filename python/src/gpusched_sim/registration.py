@@ -14,7 +14,7 @@ _NAMES: dict[str, dict[str, Any]] = {
 
 
 def register() -> None:
-    """Makes them known. Gymnasium calls it where the package is installed; importing gpusched_sim does it too."""
+    """Makes them known; importing gpusched_sim does it."""
     from gymnasium.envs.registration import register as register_name
     from gymnasium.envs.registration import registry
 

@@ -266,6 +266,35 @@ class Replay(Sequence):
     def __len__(self) -> int:
         return len(self.runs)
 
+    def __repr__(self) -> str:
+        return f"Replay of {', '.join(run.policy for run in self.runs)}"
+
+    def _repr_html_(self) -> str:
+        from .shown import html_table
+
+        shown = ("avg_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "makespan_s", "gpu_utilization")
+        rows = [[run.policy] + [run.metrics[name] for name in shown] for run in self.runs]
+        return html_table(("policy", *shown), rows, "; ".join(self.notes))
+
+    def plot(self, column: str = "wait_s", ax: Any = None) -> Any:
+        """The share of jobs whose `column` (wait_s, jct_s, ...) is at most so much, a line a policy.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            `ax`, or new ones.
+
+        Raises
+        ------
+        Error
+            There is no such column, or the replay has no tables.
+        ImportError
+            matplotlib is not installed.
+        """
+        from .shown import plot_shares
+
+        return plot_shares(self.runs, column, ax)
+
     def metrics(self) -> pandas.DataFrame:
         """One row a policy, one column a metric."""
         import pandas
@@ -355,6 +384,37 @@ class Evaluation:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        return f"Evaluation of {', '.join(dict.fromkeys(run['policy'] for run in self.data['runs']))}, mode {self.mode}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.text)}</pre>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Differences from the policy compared with, and their 95 % intervals, in the unit of the figure; of whole logs
+        relative ones of the mean.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            `ax`, or new ones.
+
+        Raises
+        ------
+        Error
+            Nothing was compared.
+        ImportError
+            matplotlib or pandas is not installed.
+        """
+        from .shown import plot_differences
+
+        if self.mode == "windows":
+            return plot_differences(self.comparison(), ax)
+        effects = self.effects()
+        return plot_differences(effects[effects["effect"] == "mean"], ax)
 
     @property
     def mode(self) -> str:

@@ -41,6 +41,9 @@ class Sweep:
     stored_before: int
     failures: list[tuple[int, str, str]]
 
+    def _repr_html_(self) -> str:
+        return self.runs().to_html(max_rows=20)
+
     def runs(self) -> pandas.DataFrame:
         """runs.csv: a row a run that is stored; what varies, how it ended, and a column a metric."""
         return self._table("runs.csv")

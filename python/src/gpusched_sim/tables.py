@@ -57,6 +57,15 @@ class Table(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Table of {self.rows} rows: {', '.join(self._columns)}"
 
+    def _repr_html_(self) -> str:
+        from .shown import first_rows
+
+        return first_rows(self)
+
+    def has_names(self, column: str) -> bool:
+        """True where the column holds numbers of names."""
+        return column in self._names
+
     @property
     def rows(self) -> int:
         """Number of rows."""

@@ -18,7 +18,7 @@ namespace gpusched {
 namespace {
 
 constexpr std::size_t most_rows = 10;  // of the table; the sentence counts all
-constexpr std::size_t whole_rows = 3;  // that also run over the whole test part
+constexpr std::size_t whole_rows = 3;  // named of those that run over the whole test part, which are those of the table
 
 bool has_parameter(const PolicyInfo& row, std::string_view name) {
   return std::any_of(row.parameters.begin(), row.parameters.end(),
@@ -122,6 +122,17 @@ std::string sentence_of(const HeldOut& result) {
          " " + interval_of(other.agent) + " from that of " + other.policy + ", " + other.agent.verdict + ".\n";
 }
 
+// Windows end before a queue that grows shows itself: the last word is that of the whole part.
+std::string whole_verdict(const HeldOut& result) {
+  if (result.whole.size() < 2 || result.whole.front().policy != result.agent.policy) return "";
+  const WholeRun &agent = result.whole[0], &best = result.whole[1];
+  if (agent.value <= best.value) return "There no plain policy is better than the agent.\n";
+  const std::string more = best.value > 0 ? signed_percent_text((agent.value - best.value) / best.value) : "more";
+  return "There the agent is " + more + " from the best plain policy: take " + best.policy +
+         ", guard the agent with it (policy guarded), or train on longer windows (windows/jobs above " +
+         std::to_string(result.window_jobs) + ").\n";
+}
+
 std::string whole_line(const HeldOut& result) {
   if (result.whole.empty()) return "";
   std::string line = "In one run over all " + std::to_string(result.whole_jobs) +
@@ -129,7 +140,7 @@ std::string whole_line(const HeldOut& result) {
   for (const WholeRun& run : result.whole) {
     line += (&run == result.whole.data() ? " " : ", ") + run.policy + formatted(" %.2f", run.value);
   }
-  return line + ".\n";
+  return line + ".\n" + whole_verdict(result);
 }
 
 // Runs policies over the windows of a trace, one after another.
@@ -181,7 +192,7 @@ class Tester {
 
 PolicySpec agent_in(const std::string& folder) { return {.text = "rl:" + folder, .name = "rl:" + folder, .given = {}}; }
 
-// The agent, by the interquartile mean of its seeds, and the best rows over all jobs of the test part.
+// The agent, by the interquartile mean of its seeds, and the best of the table over all jobs of the test part.
 void run_whole(HeldOut& result, const Tester& tester, const MetricInfo& figure, std::span<const std::string> folders) {
   result.whole_jobs = tester.whole_jobs();
   const auto value_of = [&](const PolicySpec& policy) -> std::optional<double> {
@@ -193,13 +204,17 @@ void run_whole(HeldOut& result, const Tester& tester, const MetricInfo& figure, 
   for (const std::string& folder : folders) {
     if (const auto value = value_of(agent_in(folder))) of_seeds.push_back(*value);
   }
-  if (of_seeds.size() == folders.size()) result.whole.push_back({result.trained.name, interquartile_mean(of_seeds)});
-  for (std::size_t i = 0; i < std::min(whole_rows, result.rows.size()); ++i) {
+  std::vector<WholeRun> plain;
+  for (std::size_t i = 0; i < std::min(most_rows, result.rows.size()); ++i) {
     const std::string& policy = result.rows[i].policy;
     if (const auto value = value_of(parse_policies(tester.registry(), policy)->front())) {
-      result.whole.push_back({policy, *value});
+      plain.push_back({policy, *value});
     }
   }
+  std::stable_sort(plain.begin(), plain.end(), [](const WholeRun& a, const WholeRun& b) { return a.value < b.value; });
+  if (of_seeds.size() == folders.size()) result.whole.push_back({result.agent.policy, interquartile_mean(of_seeds)});
+  plain.resize(std::min(whole_rows, plain.size()));
+  std::move(plain.begin(), plain.end(), std::back_inserter(result.whole));
 }
 
 }  // namespace
@@ -278,6 +293,7 @@ Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, con
     result.trained.runs.push_back(*std::move(scores));
   }
   result.windows = result.trained.runs.front().windows.size();
+  result.window_jobs = config.windows.jobs;
   result.agent = row_of(result.trained);
   const MetricInfo& figure = *find_metric(result.figure);
   for (const PolicySpec& policy : plain_policies(tester.registry(), config.env.agenda, tester.trace(), cluster)) {

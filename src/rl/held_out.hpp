@@ -37,10 +37,11 @@ struct WholeRun {
 struct HeldOut {
   std::string figure;  ///< the metric that is compared (held_out_figure())
   std::size_t windows = 0;
+  std::uint32_t window_jobs = 0;  ///< of each
   HeldOutRow agent;
-  std::vector<HeldOutRow> rows;  ///< least figure first
-  std::uint32_t whole_jobs = 0;  ///< measured in one run over the test part
-  std::vector<WholeRun> whole;   ///< the agent, then the best rows: windows end before a queue that grows shows itself
+  std::vector<HeldOutRow> rows;       ///< least figure first
+  std::uint32_t whole_jobs = 0;       ///< measured in one run over the test part
+  std::vector<WholeRun> whole;        ///< the agent, then the best there of the first rows, the least figure first
   std::vector<std::string> failures;  ///< of policies that left jobs waiting, a line each
   Contestant trained = {};            ///< the agent's runs, one a training seed
   ComparisonOptions comparison = {};
@@ -71,7 +72,8 @@ Result<void> check_test_part(const TrainConfig& config, const JobTable& jobs);
 Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                             const std::string& name, std::span<const std::string> folders);
 
-/// A table of the agent and the best plain policies, the verdict in one sentence, and a line on the whole test part.
+/// A table of the agent and the best plain policies, the verdict in one sentence, a line on the whole test part, and
+/// what to change where a plain policy is better there.
 std::string held_out_text(const HeldOut& result, const TextStyle& style = {});
 
 }  // namespace gpusched

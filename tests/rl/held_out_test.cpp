@@ -67,6 +67,7 @@ HeldOutRow row(const std::string& policy, double mean, const std::string& verdic
 HeldOut of_rows(std::vector<HeldOutRow> rows) {
   return {.figure = "avg_jct_s",
           .windows = 40,
+          .window_jobs = 100,
           .agent = {.policy = "rl:run"},
           .rows = std::move(rows),
           .whole_jobs = 500,
@@ -87,9 +88,15 @@ TEST(HeldOut, SaysWhetherTheAgentBeatsEveryPlainPolicy) {
   EXPECT_THAT(held_out_text(of_rows({row("las", 100, "too few windows", 0, 0)})),
               HasSubstr("\nNo verdict (too few windows): its mean avg_jct_s is -10.0% from "
                         "that of the best of 1 plain policies that know no more of run times than it does, las.\n"));
-  EXPECT_THAT(held_out_text(of_rows({row("las", 100, "better", -0.2, -0.05)})),
-              HasSubstr("\nIn one run over all 500 jobs of the test part (one sample), avg_jct_s: rl:run 70.00, las "
-                        "60.00.\n"));
+  EXPECT_THAT(
+      held_out_text(of_rows({row("las", 100, "better", -0.2, -0.05)})),
+      HasSubstr("\nIn one run over all 500 jobs of the test part (one sample), avg_jct_s: rl:run 70.00, las "
+                "60.00.\nThere the agent is +16.7% from the best plain policy: take las, guard the agent with it "
+                "(policy guarded), or train on longer windows (windows/jobs above 100).\n"));
+  HeldOut better = of_rows({row("las", 100, "better", -0.2, -0.05)});
+  better.whole = {{"rl:run", 60}, {"las", 60}};
+  EXPECT_THAT(held_out_text(better),
+              testing::EndsWith("las 60.00.\nThere no plain policy is better than the agent.\n"));
 }
 
 class TestedRun : public test::TrainingRun {
@@ -113,7 +120,10 @@ TEST_F(TestedRun, AnAgentThatLearnedNothingBeatsNothingThatItBeganAs) {
   const HeldOut& result = *summary->held_out;
   EXPECT_EQ(result.windows, 40u);  // of 8 jobs: the last 320 of 400
   EXPECT_EQ(result.whole_jobs, 320u);
-  EXPECT_EQ(result.whole.size(), 4u);
+  ASSERT_EQ(result.whole.size(), 4u);
+  EXPECT_EQ(result.whole.front().policy, result.agent.policy);
+  EXPECT_LE(result.whole[1].value, result.whole[2].value);
+  EXPECT_LE(result.whole[2].value, result.whole[3].value);
   const auto began = std::find_if(result.rows.begin(), result.rows.end(), [](const HeldOutRow& other) {
     return other.policy == "agenda{mode=preempt,heuristic=las,knowledge=predicted}";
   });

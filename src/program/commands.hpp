@@ -41,7 +41,8 @@ inline bool& is_quiet() {
 }
 /// Adds -q to a command.
 inline void add_quiet_option(CLI::App& command) {
-  command.add_flag("-q,--quiet", is_quiet(), "no notes and no progress: results and errors alone");
+  command.add_flag("-q,--quiet", is_quiet(), "no notes and no progress: results and errors alone")
+      ->group("Other options");
 }
 
 /// What a careful reader should know before using a result.

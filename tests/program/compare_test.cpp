@@ -72,7 +72,12 @@ TEST_F(Program, TakesLettersListsInPartsAndQuiet) {
   EXPECT_EQ(quiet.out, loud.out);
   const std::string help = run("replay --help").out;
   EXPECT_LT(help.find("\n  -p,--policy "), help.find("\n  --format ")) << "what matters first";
-  EXPECT_LT(help.find("\nMost used:\n"), help.find("\nOptions:\n"));
+  EXPECT_LT(help.find("\nMost used:\n"), help.find("\nThe trace:\n"));
+  EXPECT_LT(help.find("\nWhat happens to jobs:\n"), help.find("\n  --failures FILE "));
+  EXPECT_LT(help.find("\n  --restart-cost SECONDS"), help.find("\nResults:\n"));
+  EXPECT_THAT(help, HasSubstr("\n  --recorded WORD "));
+  EXPECT_THAT(help, HasSubstr("\n  -o,--out FOLDER "));
+  EXPECT_EQ(help.find("\nOptions:\n"), std::string::npos) << "each stands under a heading that says what it is for";
   EXPECT_EQ(run("evaluate " + trace + " -c 1x2 -p fifo -p fifo -q").code, 2) << "given twice";
 }
 

@@ -28,7 +28,7 @@ struct NamesOfLimit {
 };
 constexpr NamesOfLimit names_of_limit[] = {{"users", &LimitRule::users},   {"accounts", &LimitRule::accounts},
                                            {"vcs", &LimitRule::vcs},       {"qos", &LimitRule::qos},
-                                           {"arrays", &LimitRule::arrays}, {"unbound_vcs", &LimitRule::unbound_vcs}};
+                                           {"arrays", &LimitRule::arrays}, {"except_vcs", &LimitRule::except_vcs}};
 
 // What of LimitAmounts has a unit.
 struct AmountOfLimit {
@@ -89,7 +89,7 @@ std::string limit_text(const LimitRule& rule) {
   if (rule.per != LimitOwner::all) text += " per " + std::string(name_of(limit_owner_names, rule.per));
   for (const NamesOfLimit& names : names_of_limit) {
     const auto& list = rule.*names.member;
-    if (!list.empty() && names.member != &LimitRule::unbound_vcs) {
+    if (!list.empty() && names.member != &LimitRule::except_vcs) {
       text += ", " + std::string(names.key) + " " + joined(list, " ");
     }
   }

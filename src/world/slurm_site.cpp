@@ -116,7 +116,7 @@ Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
       for (const auto& [partition, qos] : of_partitions) {
         const bool stands_in = std::any_of(qos->limits.begin(), qos->limits.end(),
                                            [&](const SlurmQosLimit& other) { return other.is_like(limit); });
-        if (stands_in) of_jobs.unbound_vcs.push_back(partition);
+        if (stands_in) of_jobs.except_vcs.push_back(partition);
         if (qos == &row) of_partition.vcs.push_back(partition);
       }
       if (!of_partition.vcs.empty()) cluster.limits.push_back(of_partition);

@@ -181,12 +181,11 @@ TEST(Limits, WhoWaitsForARefusedJobGoesOn) {
   EXPECT_DOUBLE_EQ(metrics.makespan_s, 80);
 }
 
-// The hierarchy of resource_limits.html: a limit of the partition's QOS stands in for that of the job's QOS, whose
-// counts go on.
-TEST(Limits, JobsOfUnboundPartitionsCountAndAreNotHeldBack) {
+// The hierarchy of resource_limits.html: a limit of the partition's QOS stands in for that of the job's QOS.
+TEST(Limits, JobsOfPartitionsThatAreLeftOut) {
   const JobTable jobs = limited_table({{.vc = "free"}, {.vc = "free"}, {}, {}});
-  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.unbound_vcs = {"free"}, .most = {.jobs = 2}}})),
-            (Starts{0, 0, 10, 10}));
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.except_vcs = {"free"}, .most = {.jobs = 1}}})),
+            (Starts{0, 0, 0, 10}));
 }
 
 // A job keeps its place while it is held back: j1 (submitted first) starts before j3 once ann may run again.

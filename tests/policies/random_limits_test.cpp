@@ -45,14 +45,10 @@ class SlowLimits {
     };
     return lists(rule.users, LimitOwner::user) && lists(rule.accounts, LimitOwner::account) &&
            lists(rule.vcs, LimitOwner::vc) && lists(rule.qos, LimitOwner::qos) &&
-           !owner_name(jobs_, rule.per, job).empty();
+           !owner_name(jobs_, rule.per, job).empty() &&
+           std::find(rule.except_vcs.begin(), rule.except_vcs.end(), owner_name(jobs_, LimitOwner::vc, job)) ==
+               rule.except_vcs.end();
   }
-  [[nodiscard]] bool binds(const LimitRule& rule, JobId job) const {
-    const std::string& vc = jobs_.vcs()[jobs_.vc(job)];
-    return is_of(rule, job) &&
-           std::find(rule.unbound_vcs.begin(), rule.unbound_vcs.end(), vc) == rule.unbound_vcs.end();
-  }
-
   // What the jobs that share the rule with `job` hold, itself left out.
   [[nodiscard]] LimitAmounts held_beside(const LimitRule& rule, JobId job, const View& view) const {
     LimitAmounts sum{.gpu_milli = 0, .cpu_milli = 0, .memory_mib = 0, .jobs = 0};
@@ -69,11 +65,10 @@ class SlowLimits {
     }
     return sum;
   }
-  // `strict`: by rules alone that bind all who count. Who is not bound may start beside those who are.
-  [[nodiscard]] bool may_run(JobId job, const Shape& shape, const View& view, bool strict = false) const {
+  [[nodiscard]] bool may_run(JobId job, const Shape& shape, const View& view) const {
     const LimitAmounts asks = JobLimits::amounts_of(shape);
     return std::all_of(cluster_.limits.begin(), cluster_.limits.end(), [&](const LimitRule& rule) {
-      if (!binds(rule, job) || (strict && !rule.unbound_vcs.empty())) return true;
+      if (!is_of(rule, job)) return true;
       const LimitAmounts held = held_beside(rule, job, view);
       return held.gpu_milli + asks.gpu_milli <= rule.most.gpu_milli &&
              held.cpu_milli + asks.cpu_milli <= rule.most.cpu_milli &&
@@ -86,7 +81,7 @@ class SlowLimits {
     for (const JobId job : view.running()) {
       Shape shape = view.shape(job);
       shape.tasks = view.held_tasks(job);
-      if (!may_run(job, shape, view, true)) return "a limit of job " + std::to_string(index(job)) + " is exceeded";
+      if (!may_run(job, shape, view)) return "a limit of job " + std::to_string(index(job)) + " is exceeded";
     }
     if (!is_before) return std::nullopt;
     for (std::uint32_t i = 0; i < view.arrived(); ++i) {
@@ -115,7 +110,7 @@ class SlowLimits {
       const JobId job{i};
       bool refused = false;
       for (const LimitRule& rule : cluster_.limits) {
-        if (!binds(rule, job)) continue;
+        if (!is_of(rule, job)) continue;
         std::int64_t others = 0;
         for (std::uint32_t other = 0; other < i; ++other) {
           if (!there[other] || !is_of(rule, JobId{other})) continue;
@@ -146,7 +141,7 @@ std::vector<LimitRule> random_limits(std::uint64_t seed) {
     if (draw.chance(3)) rule.users = {"u0", "u2"};
     if (draw.chance(4)) rule.vcs = {"a", "c"};
     if (draw.chance(4)) rule.accounts = {"u1", "u3"};
-    if (draw.chance(4)) rule.unbound_vcs = {"b"};
+    if (draw.chance(4)) rule.except_vcs = {"b"};
     if (draw.chance(2)) rule.most.gpu_milli = static_cast<MilliGpu>(1 + draw.below(24)) * 500;
     if (draw.chance(4)) rule.most.cpu_milli = static_cast<std::int64_t>(1 + draw.below(40)) * 1000;
     if (draw.chance(4)) rule.most.memory_mib = static_cast<std::int64_t>(100 + draw.below(900));
@@ -184,7 +179,10 @@ std::optional<std::string> fault_of_limits(const Contestant& contestant, const R
     for (std::uint32_t i = 0; i < seen; ++i) there[i] = there[i] && view.phase(JobId{i}) != JobPhase::done;
     if (auto wrong = slow.fault_of_submissions(view, seen, engine, there)) return wrong;
     seen = view.arrived();
-    if (auto wrong = slow.fault(view, true)) return wrong;
+    // Who has another priority since this instant leaves its queue after the decision.
+    const bool is_settled = std::none_of(view.events().begin(), view.events().end(),
+                                         [](const Event& event) { return event.kind == EventKind::reprioritize; });
+    if (auto wrong = slow.fault(view, is_settled)) return wrong;
     policy->decide(view, decision);
     engine.apply();
     if (!engine.consistent()) return "capacity or jobs are not conserved";

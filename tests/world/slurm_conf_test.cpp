@@ -317,9 +317,9 @@ TEST(SlurmSite, LimitsOfQosAreThoseOfTheirJobsAndPartitions) {
   EXPECT_EQ(limits(text + "AccountingStorageEnforce=limits\n", site),
             (std::vector<LimitRule>{
                 {.name = "few:GrpTRES", .vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
-                {.name = "few:GrpTRES", .qos = {"few"}, .unbound_vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
+                {.name = "few:GrpTRES", .qos = {"few"}, .except_vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
                 {.name = "free:GrpTRES", .qos = {"free"}, .most = {.cpu_milli = 9000}},
-                {.name = "free:GrpTRES", .qos = {"free"}, .unbound_vcs = both, .most = {.gpu_milli = 7 * whole_gpu}},
+                {.name = "free:GrpTRES", .qos = {"free"}, .except_vcs = both, .most = {.gpu_milli = 7 * whole_gpu}},
                 {.name = "free:MaxJobsPU", .per = LimitOwner::user, .qos = {"free"}, .most = {.jobs = 2}}}));
   EXPECT_TRUE(site.unused.empty());
   EXPECT_TRUE(limits(text, site).empty());

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -37,15 +36,9 @@ class JobLimits {
     LimitAmounts most = {};              ///< at once
     std::int64_t submitted = unlimited;  ///< jobs that wait or run
   };
-  /// A bucket of a job; `binds`: it holds the job back, and does not only count it.
-  struct Part {
-    std::uint32_t bucket = 0;
-    bool binds = true;
-    friend auto operator<=>(const Part&, const Part&) = default;  // NOLINT(modernize-use-nullptr): as Shape's
-  };
   /// The limits of jobs.
   struct Set {
-    std::vector<Part> parts;
+    std::vector<std::uint32_t> buckets;
     LimitAmounts of_one;  ///< the most that one job may ask for, alone
   };
 
@@ -111,7 +104,7 @@ class JobLimits {
   struct Resolved {
     std::array<std::vector<std::uint32_t>, 5> names;
     std::array<bool, 5> is_named{};
-    std::vector<std::uint32_t> unbound_vcs;
+    std::vector<std::uint32_t> except_vcs;
     std::map<std::uint32_t, std::uint32_t> buckets;  // by the number of the owner
   };
 
@@ -134,7 +127,7 @@ class JobLimits {
     if (arrays_.size() == 0) arrays_.intern("");
     resolved.is_named[4] = !rule.arrays.empty();
     resolved.names[4] = numbers(rule.arrays, [&](const std::string& name) { return arrays_.intern(name); });
-    resolved.unbound_vcs = numbers(rule.unbound_vcs, [&](const std::string& name) { return jobs.vcs().find(name); });
+    resolved.except_vcs = numbers(rule.except_vcs, [&](const std::string& name) { return jobs.vcs().find(name); });
     return resolved;
   }
 
@@ -143,7 +136,7 @@ class JobLimits {
       const auto& listed = rule.names[column];
       if (rule.is_named[column] && !std::binary_search(listed.begin(), listed.end(), owners[column])) return false;
     }
-    return true;
+    return !std::binary_search(rule.except_vcs.begin(), rule.except_vcs.end(), owners[2]);
   }
 
   void add_set(const Owners& owners, const std::vector<LimitRule>& rules) {
@@ -152,10 +145,8 @@ class JobLimits {
       Resolved& resolved = rules_[number];
       const LimitRule& rule = rules[number];
       if (!names(resolved, owners)) continue;
-      const auto& unbound = resolved.unbound_vcs;
-      const bool binds = !std::binary_search(unbound.begin(), unbound.end(), owners[2]);
       if (rule.per == LimitOwner::job) {
-        if (binds) lower(set.of_one, rule.most);
+        lower(set.of_one, rule.most);
         continue;
       }
       const auto column = static_cast<std::size_t>(rule.per) - 1;
@@ -163,8 +154,8 @@ class JobLimits {
       if (rule.per != LimitOwner::all && owner == 0) continue;
       const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
       if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
-      set.parts.push_back({.bucket = place->second, .binds = binds});
-      if (binds) lower(set.of_one, rule.most);
+      set.buckets.push_back(place->second);
+      lower(set.of_one, rule.most);
     }
     sets_.push_back(std::move(set));
   }

@@ -33,16 +33,16 @@ struct LimitAmounts {
 
 /// A limit. All rules that name a job hold for it. A job without the name that `per` asks for has no such limit.
 struct LimitRule {
-  std::string name = {};                      ///< for reports, as QOSMaxJobsPerUserLimit; may be empty
-  LimitOwner per = LimitOwner::all;           ///< whose jobs share it
-  std::vector<std::string> users = {};        ///< the jobs of these alone; empty: of all
-  std::vector<std::string> accounts = {};     ///< likewise
-  std::vector<std::string> vcs = {};          ///< likewise
-  std::vector<std::string> qos = {};          ///< likewise
-  std::vector<std::string> arrays = {};       ///< likewise
-  std::vector<std::string> unbound_vcs = {};  ///< jobs of these count, and are not held back
-  LimitAmounts most = {};                     ///< at once; of LimitOwner::job: of one job
-  std::int64_t submitted = unlimited;         ///< jobs that wait or run; a job beyond it is refused
+  std::string name = {};                     ///< for reports, as QOSMaxJobsPerUserLimit; may be empty
+  LimitOwner per = LimitOwner::all;          ///< whose jobs share it
+  std::vector<std::string> users = {};       ///< the jobs of these alone; empty: of all
+  std::vector<std::string> accounts = {};    ///< likewise
+  std::vector<std::string> vcs = {};         ///< likewise
+  std::vector<std::string> qos = {};         ///< likewise
+  std::vector<std::string> arrays = {};      ///< likewise
+  std::vector<std::string> except_vcs = {};  ///< the jobs of these are left out
+  LimitAmounts most = {};                    ///< at once; of LimitOwner::job: of one job
+  std::int64_t submitted = unlimited;        ///< jobs that wait or run; a job beyond it is refused
   friend bool operator==(const LimitRule&, const LimitRule&) = default;  ///< field by field
 };
 

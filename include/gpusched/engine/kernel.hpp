@@ -116,6 +116,11 @@ class Kernel : public SavedStates {
     emit({EventKind::submit, job});
   }
   /// \}
+  /// Policies are yet to be told of the job's new priority.
+  [[nodiscard]] bool is_reprioritized(JobId job) const {
+    return std::any_of(state.events.begin(), state.events.end(),
+                       [job](const Event& event) { return event.kind == EventKind::reprioritize && event.job == job; });
+  }
   /// A user gave a job that waits another size.
   void tell_asked(JobId job) {
     if (state.limits().active()) state.effects.get<Limits>().asks(job, state.shape(job), state.now);

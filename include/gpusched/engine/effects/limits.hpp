@@ -47,12 +47,12 @@ class Limits {
     if (now.group == no_index) return false;
     const JobLimits::Set& set = set_of(now);
     now.is_refused = !JobLimits::within(groups_[now.group].asks, set.of_one);
-    for (const JobLimits::Part part : set.parts) {
-      const std::int64_t most = limits_.buckets()[part.bucket].submitted;
-      now.is_refused = now.is_refused || (part.binds && buckets_[part.bucket].submitted >= most);
+    for (const std::uint32_t bucket : set.buckets) {
+      const std::int64_t most = limits_.buckets()[bucket].submitted;
+      now.is_refused = now.is_refused || (buckets_[bucket].submitted >= most);
     }
     if (now.is_refused) return true;
-    for (const JobLimits::Part part : set.parts) ++buckets_[part.bucket].submitted;
+    for (const std::uint32_t bucket : set.buckets) ++buckets_[bucket].submitted;
     return false;
   }
   /// The job's submission was refused.
@@ -62,7 +62,7 @@ class Limits {
   void ended(Kernel&, JobId job) {
     const Job& now = jobs_[index(job)];
     if (now.group == no_index || now.is_refused) return;
-    for (const JobLimits::Part part : set_of(now).parts) --buckets_[part.bucket].submitted;
+    for (const std::uint32_t bucket : set_of(now).buckets) --buckets_[bucket].submitted;
   }
 
   // ---- who waits ----
@@ -140,16 +140,28 @@ class Limits {
                 [&](JobId a, JobId b) { return kernel.state.queue_place(a) < kernel.state.queue_place(b); });
       flips->erase(std::unique(flips->begin(), flips->end()), flips->end());
     }
-    for (const JobId job : leave) kernel.hold_back(job);
+    for (const JobId job : leave) {
+      // Policies look for who leaves under the priority that they were told of: a job that has another one since this
+      // instant leaves before the next decision.
+      if (kernel.is_reprioritized(job)) {
+        mark(jobs_[index(job)]);
+      } else {
+        kernel.hold_back(job);
+      }
+    }
     for (const JobId job : join) kernel.let_go(job);
+  }
+  template <class Kernel>
+  void react(Kernel& kernel) {
+    if (!changed_.empty()) due_ = kernel.state.now;
   }
 
   /// The first limit that holds the job back: the number of its rule in Cluster::limits; no_index: none does.
   [[nodiscard]] std::uint32_t barring_rule(JobId job) const {
     if (!active() || jobs_[index(job)].group == no_index) return no_index;
     const Group& group = groups_[jobs_[index(job)].group];
-    for (const JobLimits::Part part : limits_.set(group.set).parts) {
-      if (part.binds && !has_room(part.bucket, group.asks)) return limits_.buckets()[part.bucket].rule;
+    for (const std::uint32_t bucket : limits_.set(group.set).buckets) {
+      if (!has_room(bucket, group.asks)) return limits_.buckets()[bucket].rule;
     }
     return no_index;
   }
@@ -164,7 +176,7 @@ class Limits {
     std::vector<LimitAmounts> held(buckets_.size(), nothing);
     for (const Job& job : jobs_) {
       if (job.group == no_index) continue;
-      for (const JobLimits::Part part : set_of(job).parts) add(held[part.bucket], part.bucket, job.has, +1);
+      for (const std::uint32_t bucket : set_of(job).buckets) add(held[bucket], bucket, job.has, +1);
     }
     for (std::uint32_t i = 0; i < held.size(); ++i) {
       if (!(held[i] == buckets_[i].held)) return false;
@@ -204,7 +216,7 @@ class Limits {
     const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
     if (!added) return place->second;
     groups_.push_back({.set = set, .asks = asks});
-    for (const JobLimits::Part part : limits_.set(set).parts) buckets_[part.bucket].groups.push_back(place->second);
+    for (const std::uint32_t bucket : limits_.set(set).buckets) buckets_[bucket].groups.push_back(place->second);
     return place->second;
   }
 
@@ -214,8 +226,8 @@ class Limits {
     return JobLimits::within(sum, limits_.buckets()[bucket].most);
   }
   [[nodiscard]] bool has_room(const JobLimits::Set& set, const LimitAmounts& asks) const {
-    return std::all_of(set.parts.begin(), set.parts.end(),
-                       [&](JobLimits::Part part) { return !part.binds || has_room(part.bucket, asks); });
+    return std::all_of(set.buckets.begin(), set.buckets.end(),
+                       [&](std::uint32_t bucket) { return has_room(bucket, asks); });
   }
   [[nodiscard]] bool has_room(const Group& group) const { return has_room(limits_.set(group.set), group.asks); }
 
@@ -230,15 +242,18 @@ class Limits {
 
   void count(const Job& job, std::int64_t sign, Time now) {
     if (job.group == no_index) return;
-    for (const JobLimits::Part part : set_of(job).parts) add(buckets_[part.bucket].held, part.bucket, job.has, sign);
+    for (const std::uint32_t bucket : set_of(job).buckets) add(buckets_[bucket].held, bucket, job.has, sign);
     look_at(job, now);
   }
 
   // Those who share a limit with the job may have to leave their queues, or join them.
   void look_at(const Job& job, Time now) {
-    for (const JobLimits::Part part : set_of(job).parts) {
-      if (!std::exchange(buckets_[part.bucket].has_changed, true)) changed_.push_back(part.bucket);
-      due_ = now;
+    mark(job);
+    if (!changed_.empty()) due_ = now;
+  }
+  void mark(const Job& job) {
+    for (const std::uint32_t bucket : set_of(job).buckets) {
+      if (!std::exchange(buckets_[bucket].has_changed, true)) changed_.push_back(bucket);
     }
   }
 

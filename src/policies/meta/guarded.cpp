@@ -49,7 +49,8 @@ Guarded::Guarded(Members members, std::size_t plain, Figure figure, AnyDurationE
       options_(options),
       cluster_(std::move(cluster)),
       runtime_(runtime),
-      next_(options.first_jobs) {}
+      next_(options.first_jobs),
+      was_clear_(members_.size()) {}
 
 void Guarded::decide(const OracleView& view, Decision& decision) {
   members_.observe(view);
@@ -110,14 +111,18 @@ std::size_t Guarded::choose(std::vector<Estimate>& members) {
   std::size_t best = 0, plain = in_charge_;
   for (std::size_t i = 1; i < plain_; ++i) best = better(i, best) ? i : best;
   if (!members[plain].figures) plain = best;
+  std::vector<bool> clear(members.size());
   for (std::size_t i = 0; i < plain_; ++i) {
-    if (replaces(i, in_charge_) && better(i, plain)) plain = i;
+    clear[i] = replaces(i, in_charge_);
+    if (clear[i] && was_clear_[i] && better(i, plain)) plain = i;
   }
   in_charge_ = plain;
   std::size_t chosen = plain;
   for (std::size_t i = plain_; i < members.size(); ++i) {
-    if (replaces(i, plain) && better(i, best) && better(i, chosen)) chosen = i;
+    clear[i] = replaces(i, plain) && better(i, best);
+    if (clear[i] && was_clear_[i] && better(i, chosen)) chosen = i;
   }
+  was_clear_ = std::move(clear);
   for (Estimate& estimate : members) {
     if (!estimate.figures || !members[plain].figures) continue;
     estimate.difference = highest_difference(estimate.figures->stretches, members[plain].figures->stretches);
@@ -188,11 +193,9 @@ PolicyInfo guarded_info() {
       .summary =
           "leaves its first policy only for one that was clearly better on the log so far: for agents that may fail",
       .source =
-          "own rule: another policy takes over where the 95 % interval (Student's t over stretches of the log so far) "
-          "of "
-          "its difference lies more than the margin below 0, and neither mean completion time, p99 wait nor mean "
-          "bounded "
-          "slowdown is more than the margin above",
+          "own rule: another policy takes over where at two evaluations in succession the 95 % interval of its "
+          "difference (Student's t over stretches of the log so far) lies more than the margin below 0, and no mean "
+          "completion time, p99 wait or mean bounded slowdown is more than the margin above",
       .complexity =
           "an evaluation: the log so far, replayed under each policy; all of them together growth / (growth "
           "- 1) replays of the log for each",

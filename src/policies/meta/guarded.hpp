@@ -71,8 +71,9 @@ class Guarded {
   GuardOptions options_;
   Cluster cluster_;
   const RuntimeModel* runtime_;
-  std::size_t in_charge_ = 0;  // the plain policy that goes on where no agent does
-  std::uint32_t next_;         // jobs submitted at the next evaluation
+  std::size_t in_charge_ = 0;    // the plain policy that goes on where no agent does
+  std::uint32_t next_;           // jobs submitted at the next evaluation
+  std::vector<bool> was_clear_;  // by member: at the last evaluation it might have taken over
   std::vector<Evaluation> evaluations_;
   Time last_{};
 };

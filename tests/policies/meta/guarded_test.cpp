@@ -86,9 +86,12 @@ TEST(Guarded, GivesTheRunToAnAgentThatWasClearlyBetter) {
   const PortfolioRun plain = portfolio_run("ljf", jobs, Cluster::pool(2));
   const PortfolioRun guarded =
       portfolio_run("guarded{policies=[ljf],agents=[sjf],first_jobs=20,margin=0.01}", jobs, Cluster::pool(2));
-  EXPECT_EQ(active_policies(guarded).back(), "sjf");
+  // Once is not enough.
+  const std::vector<std::string> names = active_policies(guarded);
+  EXPECT_EQ(names[0], "ljf");
+  EXPECT_EQ(names[1], "sjf");
+  EXPECT_EQ(names.back(), "sjf");
   EXPECT_LT(guarded.jct_s, 0.9 * plain.jct_s);
-  // Every p99 wait is above that of ljf by more than a margin of nothing at all.
   const auto rows = rows_of_notes(guarded.notes);
   EXPECT_LT(std::stod(rows.back().at("highest_difference")), -0.01);
 }

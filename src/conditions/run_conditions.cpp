@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "gpusched/data/job_limits.hpp"
 #include "src/base/number_text.hpp"
 #include "src/world/elastic_reader.hpp"
 #include "src/world/failure_reader.hpp"
@@ -95,8 +96,15 @@ Result<void> load_services(const ConditionOptions& options, JobTable& jobs, cons
   return {};
 }
 
-// A user does not change what a service asks for.
-Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs, const RunConditions& conditions) {
+// A user does not change what a service asks for, nor a job to what limits never let run.
+Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
+                           const RunConditions& conditions) {
+  const JobLimits limits(cluster.limits, jobs);
+  for (const JobChange& change : conditions.changes.all()) {
+    if (change.kind != JobChange::Kind::size || limits.allow_alone(change.job, jobs.shapes()[change.shape])) continue;
+    return bad_option("changes", "job '" + jobs.external_id(change.job) +
+                                     "' would ask for more than limits of the cluster ever let run; expected less");
+  }
   for (const JobChange& change : conditions.changes.all()) {
     if (index(change.job) >= jobs.replicas()) continue;
     return bad_option("changes", "'" + jobs.external_id(change.job) + "' is a replica of " + options.services +
@@ -212,7 +220,7 @@ Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& opt
   if (done) done = check_checkpoints(options, conditions.stages);
   if (done) done = load_failures(options, jobs, cluster, seed, conditions);
   if (done) done = load_changes(options, jobs, cluster, conditions);  // may add shapes, which curves are kept by
-  if (done) done = check_changes(options, jobs, conditions);
+  if (done) done = check_changes(options, jobs, cluster, conditions);
   if (done) done = load_elastic(options, jobs, conditions);
   if (done) done = note_overruns(options, jobs, conditions);
   if (!done) return Unexpected{done.error()};

@@ -39,11 +39,11 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path);
 ///              "racks": ..., "sites": ...}}
 /// Only `nodes` and its `gpus` are needed; CPU and memory are unlimited where they are not given, a node without `vc`
 /// serves everyone, one with an array of names all of these, nodes without `island_gpus` are one island, nodes without
-/// `rack` stand in one, that of their site, and nodes without `site` in one site. `limits`: read_limit() (limit_json.hpp). `links` gives the link class of each
-/// Span that the cluster has. `mig` cuts the node's GPUs (gpusched/data/mig.hpp): "dynamic", "dynamic-first-fit", a
-/// list of profiles for every GPU, a list of such lists by GPU, or {"layout": one of these, "model": "A100-40GB",
-/// "reconfigure_s": 10}. `sharing` is mps or time-slicing (SharingMode). `file` is for messages only. Errors carry the
-/// JSON path; a rack in two sites is one.
+/// `rack` stand in one, that of their site, and nodes without `site` in one site. `limits`: read_limit()
+/// (limit_json.hpp). `links` gives the link class of each Span that the cluster has. `mig` cuts the node's GPUs
+/// (gpusched/data/mig.hpp): "dynamic", "dynamic-first-fit", a list of profiles for every GPU, a list of such lists by
+/// GPU, or {"layout": one of these, "model": "A100-40GB", "reconfigure_s": 10}. `sharing` is mps or time-slicing
+/// (SharingMode). `file` is for messages only. Errors carry the JSON path; a rack in two sites is one.
 Result<Cluster> cluster_from_json(std::string_view text, const std::string& file);
 
 /// The cluster in that form, a line a node, or a line for neighbours that differ in nothing. cluster_from_json() gives

@@ -47,11 +47,14 @@ void EasyBackfill::decide(const OracleView& view, Decision& decision) {
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
     waiting.begin_pass(view, queue);
     JobId head = waiting.first(queue, view.now());
-    while (head != no_job && decision.start(head) == Verdict::ok) {
+    Verdict verdict = Verdict::ok;
+    while (head != no_job && (verdict = decision.start(head)) == Verdict::ok) {
       queue_.start(view, head);
       head = waiting.first(queue, view.now());
     }
-    if (head != no_job) backfill(queue, head, view, decision);
+    // Nothing is reserved for a job that a limit holds back from now on: it is gone at the next decision, which
+    // follows.
+    if (head != no_job && verdict != Verdict::over_limit) backfill(queue, head, view, decision);
   }
 }
 

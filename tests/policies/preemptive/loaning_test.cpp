@@ -67,6 +67,13 @@ TEST(Loaning, NeverMixesServicesAndJobsOnAServer) {
                               {.submit = 1, .work = 20, .gpus = 1},
                               {.submit = 2, .work = 10, .gpus = 1, .priority = 1}};
   EXPECT_EQ(run("loaning", lent, 2), (Spans{{0, 50}, {1, 31}, {2, 12}}));
+  // Two GPUs are free beside two jobs, and the server of one job comes back all the same.
+  const std::vector<Row> partly{{.submit = 0, .work = 100, .gpus = 4},
+                                {.submit = 1, .work = 50, .gpus = 1},
+                                {.submit = 2, .work = 50, .gpus = 1},
+                                {.submit = 3, .work = 50, .gpus = 4},
+                                {.submit = 10, .work = 20, .gpus = 1, .priority = 1}};
+  EXPECT_EQ(run("loaning{part=0.67}", partly, 3), (Spans{{0, 100}, {1, 51}, {2, 52}, {3, 73}, {10, 30}}));
 }
 
 TEST(Loaning, TakesNothingBackInVain) {
@@ -76,6 +83,19 @@ TEST(Loaning, TakesNothingBackInVain) {
                               {.submit = 2, .work = 20, .gpus = 4},
                               {.submit = 3, .work = 10, .gpus = 8, .priority = 1}};
   EXPECT_EQ(run("loaning", rows, 4), (Spans{{0, 100}, {1, 61}, {2, 22}, {61, 71}}));
+}
+
+// The small server costs one job, and does not suffice; the large one, taken next, does alone.
+TEST(Loaning, LetsJobsOfServersThatItDoesNotNeedRunOn) {
+  Cluster cluster = Cluster::homogeneous(3, 4);
+  cluster.nodes[2].gpus = 8;
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 4},
+                                        {.submit = 1, .work = 50, .gpus = 4},
+                                        {.submit = 2, .work = 50, .gpus = 4},
+                                        {.submit = 3, .work = 50, .gpus = 4},
+                                        {.submit = 10, .work = 20, .gpus = 8, .priority = 1}});
+  EXPECT_EQ(test::run_policy("loaning{part=0.67}", jobs, cluster),
+            (Spans{{0, 100}, {1, 51}, {2, 72}, {3, 73}, {10, 30}}));
 }
 
 TEST(Loaning, PlacesServicesTooLargeForServersAsJobs) {

@@ -142,7 +142,7 @@ def test_a_text_shows_nodes_and_queue(trace):
         assert held >= state["running"]["gpus"].sum() and f"{state['running'].rows} jobs running" in lines[0]
         assert sum(line.startswith("job") for line in lines) == min(16, state["waiting"].rows) > 0
     assert make(trace, 1).render() is None
-    with pytest.raises(gs.Error, match="render_mode"):
+    with pytest.raises(TypeError, match="render_mode"):
         make(trace, render_mode="human")
 
 

@@ -17,7 +17,7 @@ def replay():
 
 @pytest.fixture(scope="module")
 def evaluation():
-    return gs.evaluate("synthetic:philly:6000", "8x8", ["fifo", "sjf", "las"], window_jobs=32, windows=100, mode="windows",
+    return gs.evaluate("synthetic:philly:6000", "8x8", ["fifo", "sjf", "las"], window_jobs=64, windows=24, mode="windows",
                        oversize="drop", against="fifo")
 
 
@@ -68,7 +68,20 @@ def test_figures_hold_the_numbers(replay, evaluation):
     names = [label.get_text() for label in ax.get_yticklabels()]
     points = ax.containers[0].lines[0].get_xdata()
     assert sorted(names) == ["las", "sjf"] and points == pytest.approx(table.loc[names, "difference"].to_numpy())
-    low = [segment[0][0] for segment in ax.containers[0].lines[2][0].get_segments()]
-    assert low == pytest.approx(table.loc[names, "low_95"].to_numpy())
     with pytest.raises(gs.Error, match="nothing was compared"):
         gs.evaluate("synthetic:philly:3000", "8x8", ["fifo"], window_jobs=64, windows=6, mode="windows", oversize="drop").plot()
+
+
+def test_intervals_are_bars_and_missing_ones_none():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import pandas
+
+    from gpusched_sim.shown import plot_differences
+    nan = float("nan")
+    table = pandas.DataFrame({"trace": "t", "name": ["a", "b", "c"], "figure": "avg_wait_s", "against": [nan, "a", "a"],
+                              "difference": [nan, -2.0, 3.0], "low_95": [nan, -5.0, nan], "high_95": [nan, 1.5, nan]})
+    ax = plot_differences(table, None)
+    bars = [[point[0] for point in bar] for bar in ax.containers[0].lines[2][0].get_segments()]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["c", "b"] and bars == [[3.0, 3.0], [-5.0, 1.5]]
+    assert ax.get_xlabel().startswith("avg_wait_s: difference from a, 95 %")

@@ -130,6 +130,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     ------
     Error
         An option out of range, a trace that cannot be read, no window of that length, no window that offers a choice.
+    TypeError
+        Another render_mode.
 
     Warns
     -----
@@ -151,7 +153,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         if on_invalid not in ("warn", "raise", "heuristic"):
             raise _core.Error(f"on_invalid: expected 'warn', 'raise' or 'heuristic', not {on_invalid!r}")
         if render_mode not in (None, "ansi"):
-            raise _core.Error(f"render_mode: expected None or 'ansi', not {render_mode!r}")
+            # A TypeError tells Stable-Baselines3's make_vec_env, which asks for pictures first, to do without.
+            raise TypeError(f"render_mode: expected None or 'ansi', not {render_mode!r}")
         if reward is not None and not callable(reward):
             raise _core.Error(f"reward: expected a callable, not {type(reward).__name__}")
         try:

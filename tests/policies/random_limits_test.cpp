@@ -19,7 +19,7 @@
 namespace gpusched::test {
 namespace {
 
-constexpr std::uint64_t usual_worlds = 40;
+constexpr std::uint64_t usual_limited_worlds = 40;
 
 std::string owner_name(const JobTable& jobs, LimitOwner owner, JobId job) {
   switch (owner) {
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, RandomLimits, testing::ValuesIn(contestants()
 
 TEST_P(RandomLimits, AreKeptAtEveryInstant) {
   const WorldKind kind = kind_for(GetParam().policy);
-  for (std::uint64_t seed = 1; seed <= random_runs(usual_worlds); ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual_limited_worlds); ++seed) {
     RandomWorld world = random_world(seed, kind, seed % 3 == 0);
     if (world.jobs.size() == 0) continue;
     world.cluster.limits = random_limits(seed);
@@ -224,7 +224,7 @@ TEST_P(RandomLimits, AreKeptAtEveryInstant) {
 // Limits that nobody reaches change nothing.
 TEST_P(RandomLimits, ThatNobodyReachesChangeNothing) {
   const WorldKind kind = kind_for(GetParam().policy);
-  for (std::uint64_t seed = 1; seed <= random_runs(usual_worlds) / 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual_limited_worlds) / 4; ++seed) {
     RandomWorld world = random_world(seed, kind, seed % 3 == 0);
     if (world.jobs.size() == 0) continue;
     const NodeFailures failures = seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{};
@@ -251,7 +251,7 @@ TEST_P(RandomLimits, ThatNobodyReachesChangeNothing) {
 
 // The rows of a trace in another order give the same run.
 TEST(RandomLimitsOfRows, InAnotherOrderAreTheSame) {
-  for (std::uint64_t seed = 1; seed <= random_runs(usual_worlds); ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual_limited_worlds); ++seed) {
     RandomWorld world = random_world(seed, WorldKind::any);
     if (world.jobs.size() < 2) continue;
     world.cluster.limits = random_limits(seed);

@@ -47,6 +47,14 @@ class HelpFormatter : public CLI::Formatter {
     return is_positional ? argument_name(*option) : CLI::Formatter::make_option_name(option, false);
   }
 
+  // The name of an argument stands for its value.
+  std::string make_positionals(const CLI::App* command) const override {
+    shows_arguments_ = true;
+    std::string text = CLI::Formatter::make_positionals(command);
+    shows_arguments_ = false;
+    return text;
+  }
+
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     if (is_positional || !option->get_positional()) return CLI::Formatter::make_option(option, is_positional);
     std::stringstream out;
@@ -56,7 +64,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option_opts(const CLI::Option* option) const override {
-    const bool has_value = option->get_items_expected_max() > 0 && !is_argument(*option);
+    const bool has_value = option->get_items_expected_max() > 0 && !shows_arguments_;
     const std::string value = has_value ? value_name(option->get_type_name()) : "";
     return (value.empty() ? "" : " " + value) + (option->get_required() ? " (required)" : "");
   }
@@ -68,10 +76,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 
  private:
-  // Its own name stands for its value.
-  static bool is_argument(const CLI::Option& option) {
-    return option.get_lnames().empty() && option.get_snames().empty();
-  }
+  mutable bool shows_arguments_ = false;
 };
 
 }  // namespace gpusched

@@ -36,8 +36,7 @@ FieldTable scenario_fields(Scenario& s) {
         "nodes",
         &s.slurm_conf},
        {"trace.slurm_qos", "--slurm-qos",
-        "its QOS as `sacctmgr show qos -P` prints them: priorities, in place of --qos, and limits of partitions",
-        &s.slurm_qos}});
+        "its QOS as `sacctmgr show qos -P` prints them: priorities, in place of --qos, and limits", &s.slurm_qos}});
   append_fields(fields, reading_fields(s));
   append_fields(
       fields,

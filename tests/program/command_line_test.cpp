@@ -225,11 +225,11 @@ TEST_F(CommandLine, HelpSaysOnceWhatIsRequired) {
     const std::string help = run("help " + command).out;
     EXPECT_THAT(help, HasSubstr("[OPTIONS] TRACE\n"));
     EXPECT_THAT(help, HasSubstr("\n  TRACE (required)          trace file, - for standard input"));
-    EXPECT_THAT(help, HasSubstr("\n  --trace                   the same as TRACE\n"));
+    EXPECT_THAT(help, HasSubstr("\n  --trace TRACE             the same as TRACE\n"));
     expect_refused(command + " --format csv" + (command == "trace convert" ? " --out x" : ""), "TRACE is required");
     expect_refused(command + " ''", "--trace: expected a value, not ''");
   }
-  EXPECT_THAT(run("help replay").out, HasSubstr("\n  --trace                   the same as TRACE\n"));
+  EXPECT_THAT(run("help replay").out, HasSubstr("\n  --trace TRACE             the same as TRACE\n"));
   EXPECT_THAT(run("help replay").out, HasSubstr("seed of everything random (default 0)"));
   EXPECT_THAT(run("help replay").out, HasSubstr("TRACE and --policy are needed"));
   // Examples everywhere, and all within a terminal.
@@ -477,7 +477,8 @@ TEST_F(Completion, OfFish) {
   EXPECT_THAT(fish("gpusched evaluate --group agent=fifo,them"), ElementsAre("agent=fifo,themis"));
   EXPECT_THAT(fish("gpusched evaluate --against them"), ElementsAre("themis"));
   EXPECT_THAT(fish("gpusched replay --profile A=V100,B=H20"), ElementsAre("A=V100,B=H200"));
-  EXPECT_THAT(fish("gpusched help trace "), testing::UnorderedElementsAre("info", "validate", "convert", "waste", "generate"));
+  EXPECT_THAT(fish("gpusched help trace "),
+              testing::UnorderedElementsAre("info", "validate", "convert", "waste", "generate"));
   EXPECT_THAT(fish("gpusched help tra"), testing::UnorderedElementsAre("trace", "train"));
   EXPECT_THAT(fish("gpusched help replay "), ElementsAre());
   EXPECT_THAT(fish("gpusched train smal"), ElementsAre("small.csv"));

@@ -38,8 +38,8 @@ class JobLimits {
   };
   /// The limits of jobs.
   struct Set {
-    std::vector<std::uint32_t> buckets;
-    LimitAmounts of_one;  ///< the most that one job may ask for, alone
+    std::vector<std::uint32_t> buckets;  ///< numbers of buckets()
+    LimitAmounts of_one;                 ///< the most that one job may ask for, alone
   };
 
   /// No limits.

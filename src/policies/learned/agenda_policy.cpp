@@ -153,6 +153,9 @@ PolicyInfo agenda_info() {
             options.sc20_backfill = parameters.flag("sc20_backfill");
             options.max_jobs = no_index;  // an order needs no cap
             if (const auto wrong = contradiction(options)) return unexpected("policy 'agenda': " + std::string(*wrong));
+            if (options.mode == ActionMode::reserve && context.cluster != nullptr && !context.cluster->limits.empty()) {
+              return unexpected("policy 'agenda': mode reserve does not take limits of users and others");
+            }
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
             return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{},
                                           JobHistory::of(context.past, options.mode == ActionMode::preempt,

@@ -226,8 +226,10 @@ class Limits {
     return JobLimits::within(sum, limits_.buckets()[bucket].most);
   }
   [[nodiscard]] bool has_room(const JobLimits::Set& set, const LimitAmounts& asks) const {
-    return std::all_of(set.buckets.begin(), set.buckets.end(),
-                       [&](std::uint32_t bucket) { return has_room(bucket, asks); });
+    for (const std::uint32_t bucket : set.buckets) {
+      if (!has_room(bucket, asks)) return false;
+    }
+    return true;
   }
   [[nodiscard]] bool has_room(const Group& group) const { return has_room(limits_.set(group.set), group.asks); }
 

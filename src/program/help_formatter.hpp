@@ -58,7 +58,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     if (is_positional || !option->get_positional()) return CLI::Formatter::make_option(option, is_positional);
     std::stringstream out;
-    CLI::detail::format_help(out, make_option_name(option, false) + make_option_opts(option),
+    CLI::detail::format_help(out, make_option_name(option, false) + " " + value_name(option->get_type_name()),
                              same_as(argument_name(*option)), get_column_width());
     return out.str();
   }

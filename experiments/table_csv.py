@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of experiments share: options, and rows published | gpusched | difference as text and as csv."""
+"""What the tables of experiments share: options, csv files of rows, and rows published | gpusched | difference as text and as csv."""
 import argparse
 import csv
 
@@ -12,6 +12,14 @@ def options_of(doc, *inputs):
     parser.add_argument("--csv", help="also write the table here")
     parser.add_argument("--no-published", action="store_true", help="another input than that of the published figures")
     return parser.parse_args()
+
+
+def write_rows(path, rows, names=None):
+    """A csv of dicts under these names, by default those of the first row. A name that is not among them is an error."""
+    with open(path, "w", newline="", encoding="utf-8") as target:
+        writer = csv.DictWriter(target, list(names or rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 class Table:

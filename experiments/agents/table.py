@@ -10,12 +10,14 @@ the plain policy that guards begin with, `agent`, `guarded`, and `past`, a guard
 --traces drawn logs alone, of N jobs.
 """
 import argparse
-import csv
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import write_rows  # noqa: E402
 
 FIGURES = ("avg_jct_s", "p99_wait_s", "avg_bounded_slowdown")
 PREEMPT = ("agenda{mode=preempt,heuristic=gittins}", "agenda{mode=preempt,heuristic=gittins,half_life_jobs=0}",
@@ -100,13 +102,6 @@ def against(rows):
     return result
 
 
-def written(path, names, rows):
-    with open(path, "w", newline="", encoding="utf-8") as target:
-        writer = csv.DictWriter(target, names, lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows({name: row.get(name, "") for name in names} for row in rows)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("gpusched")
@@ -121,8 +116,9 @@ def main():
         for agent, log, cut in logs(options, folder):
             for name, policy in policies_of(options, agent).items():
                 rows.append({"model": agent, "log": log, "policy": name, **replayed(options, cut, policy)})
-            written(out / "table.csv", ("model", "log", "policy", *FIGURES), rows)
-    written(out / "against.csv", ("model", "log", "figure", "best", "value", "first", "agent", "past", "guarded"), against(rows))
+            write_rows(out / "table.csv", rows)
+    names = ("model", "log", "figure", "best", "value", "first", "agent", "past", "guarded")
+    write_rows(out / "against.csv", [{name: row.get(name, "") for name in names} for row in against(rows)], names)
 
 
 if __name__ == "__main__":

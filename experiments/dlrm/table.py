@@ -14,7 +14,11 @@ import csv
 import math
 import pathlib
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import write_rows  # noqa: E402
 
 GPUS = 8
 SERVICE_PRIORITY = 10
@@ -124,13 +128,6 @@ def gain(values, base):
     return middle, middle - half, middle + half
 
 
-def write_csv(path, rows):
-    with open(path, "w", newline="", encoding="utf-8") as target:
-        writer = csv.DictWriter(target, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def shown(figures):
     digits = {"utilisation": 6, "preemptions": 0}
     return {name: f"{value:.{digits.get(name, 3)}f}" for name, value in figures.items()}
@@ -200,8 +197,8 @@ def main():
     table = list(summarised(rows))
     for row in [{name: name[:16] for name in table[0]}, *table]:
         print("  ".join(f"{value:>16}" for value in row.values()))
-    write_csv(arguments.out / "table.csv", table)
-    write_csv(arguments.out / "stretches.csv", [{**row, **shown(figures)} for row, figures in rows])
+    write_rows(arguments.out / "table.csv", table)
+    write_rows(arguments.out / "stretches.csv", [{**row, **shown(figures)} for row, figures in rows])
 
 
 if __name__ == "__main__":

@@ -5,11 +5,14 @@
 usage: table.py GPUSCHED POLLUX_ELASTIC TRACES [--csv FILE] [--no-published]
 """
 import argparse
-import csv
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import write_rows  # noqa: E402
 
 CLUSTER = "16x4"
 # The policy here, and whose published result stands beside it, for batch sizes as the file gives them and tuned ones.
@@ -72,10 +75,7 @@ def main():
                 print(f"{load:8} {batches:8} {policy:22} {'-' if theirs is None else f'{theirs:.1f}':>10} {ours:10.1f} "
                       f"{'-' if theirs is None else f'{ours / theirs:.3f}':>7}")
     if arguments.csv:
-        with open(arguments.csv, "w", newline="", encoding="utf-8") as out:
-            writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(arguments.csv, rows)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import write_rows  # noqa: E402
+
 FIGURES = ("avg_jct_s", "avg_wait_s", "avg_bounded_slowdown", "p99_wait_s", "p99_jct_s")
 PORTFOLIOS = ("portfolio{horizon_s=14400,%s}", "portfolio{%s}", "portfolio{horizon_s=604800,%s}",
               "portfolio{ties=stay,%s}", "portfolio{every_s=600,%s}", "portfolio{figure=avg_bounded_slowdown,%s}",
@@ -94,10 +97,7 @@ def main():
             row = replayed(options, log, pattern % held)
             if row is not None:
                 rows.append({"log": log[0], "policy": re.sub(r",?policies=\[.*\]", "", pattern % held).replace("{}", ""), **row})
-    with open(pathlib.Path(options.csv) / "table.csv", "w", newline="", encoding="utf-8") as target:
-        writer = csv.DictWriter(target, ["log", "policy", *FIGURES, "switches", "decision_s"], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(pathlib.Path(options.csv) / "table.csv", rows, ["log", "policy", *FIGURES, "switches", "decision_s"])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,11 @@ import json
 import math
 import pathlib
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import write_rows  # noqa: E402
 
 HALF_LIVES = (0, 100, 300, 1000, 3000, 10000, 30000)
 HISTORY_HALF_LIFE = 300  # in use: chosen by errors.csv
@@ -100,13 +104,6 @@ def orders(options, log):
     return rows
 
 
-def write(path, rows):
-    with open(path, "w", newline="", encoding="utf-8") as target:
-        writer = csv.DictWriter(target, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gpusched")
@@ -120,7 +117,7 @@ def main():
     tables = {"errors": errors(options, logs), "orders": orders(options, (name, place(file), cluster))}
     if options.csv:
         for table, rows in tables.items():
-            write(f"{options.csv}/{table}.csv", rows)
+            write_rows(f"{options.csv}/{table}.csv", rows)
 
 
 if __name__ == "__main__":

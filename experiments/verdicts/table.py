@@ -8,9 +8,13 @@ A row a log and policy: the difference in mean completion time from fifo+easy an
 the verdict of the log, which effects on jobs the log tells, and why windows and log disagree where they do.
 """
 import argparse
-import csv
 import json
+import pathlib
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import write_rows  # noqa: E402
 
 POLICIES = "fifo+easy,sjf+easy,saf+easy,sjf{skip=true},saf{skip=true},fifo,las"
 LOGS = [  # name, trace below TRACES or synthetic, further options, jobs of a window
@@ -85,10 +89,7 @@ def main():
             if row["why"]:
                 print(f"|  | | {row['why']} | | | | |")
     if options.csv:
-        with open(options.csv, "w", newline="", encoding="utf-8") as target:
-            writer = csv.DictWriter(target, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(options.csv, rows, FIELDS)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,11 @@ std::uint32_t EnvData::trace_of(std::uint32_t window) const {
   return static_cast<std::uint32_t>(after - traces.begin() - 1);
 }
 
+std::span<const Window> EnvData::windows_of(std::size_t trace) const {
+  const std::size_t end = trace + 1 < traces.size() ? traces[trace + 1].windows : windows.size();
+  return std::span(windows).subspan(traces[trace].windows, end - traces[trace].windows);
+}
+
 std::int64_t EnvData::first_job(std::uint32_t window) const {
   const Window& of = windows[window];
   return std::int64_t{traces[trace_of(window)].first} + of.start - of.first_scored;
@@ -138,11 +143,8 @@ Result<void> add_trace(const Trace& trace, const std::string& cluster, const Env
 // Windows of every trace must offer a choice, else its turns would bring none.
 Result<void> check_each(const EnvData& data, const EnvOptions& options, const std::atomic<bool>& stop) {
   for (std::size_t i = 0; i < data.traces.size(); ++i) {
-    const PlacedTrace& trace = data.traces[i];
-    const std::size_t end = i + 1 < data.traces.size() ? data.traces[i + 1].windows : data.windows.size();
-    const auto windows = std::span(data.windows).subspan(trace.windows, end - trace.windows);
-    auto checked =
-        check_choices(windows, std::span(&trace.world.cluster, 1), options, "mode", [&stop] { return stop.load(); });
+    const std::span<const Cluster> cluster(&data.traces[i].world.cluster, 1);
+    auto checked = check_choices(data.windows_of(i), cluster, options, "mode", [&stop] { return stop.load(); });
     if (!checked) return checked;
   }
   return {};
@@ -176,9 +178,7 @@ std::shared_ptr<EnvData> load_env_data(const std::vector<PyTrace>& traces, const
 std::string note_of(const EnvData& data) {
   std::string note;
   for (std::size_t i = 0; i < data.traces.size(); ++i) {
-    const PlacedTrace& trace = data.traces[i];
-    const std::size_t end = i + 1 < data.traces.size() ? data.traces[i + 1].windows : data.windows.size();
-    note = uncontended_note(std::span(data.windows).subspan(trace.windows, end - trace.windows), trace.world.cluster);
+    note = uncontended_note(data.windows_of(i), data.traces[i].world.cluster);
     if (note.empty()) break;
   }
   return note;

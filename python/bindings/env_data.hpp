@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct EnvData {
 
   /// The trace of a window, by number.
   [[nodiscard]] std::uint32_t trace_of(std::uint32_t window) const;
+  /// The windows of a trace, by number.
+  [[nodiscard]] std::span<const Window> windows_of(std::size_t trace) const;
   /// Python's number of the first job of a window.
   [[nodiscard]] std::int64_t first_job(std::uint32_t window) const;
   /// Equal for data of the same windows, and hardly ever for others.

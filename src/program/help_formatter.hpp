@@ -47,26 +47,16 @@ class HelpFormatter : public CLI::Formatter {
     return is_positional ? argument_name(*option) : CLI::Formatter::make_option_name(option, false);
   }
 
-  // The name of an argument stands for its value.
-  std::string make_positionals(const CLI::App* command) const override {
-    shows_arguments_ = true;
-    std::string text = CLI::Formatter::make_positionals(command);
-    shows_arguments_ = false;
-    return text;
-  }
-
+  // The name of an argument stands for its value, and what may be given with and without its option is required once.
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    if (is_positional || !option->get_positional()) return CLI::Formatter::make_option(option, is_positional);
+    const bool is_twin = !is_positional && option->get_positional();
+    const std::string name = make_option_name(option, is_positional);
+    const std::string value = is_positional ? "" : shown_value(*option);
+    const std::string required = option->get_required() && !is_twin ? " (required)" : "";
+    const std::string meaning = is_twin ? same_as(argument_name(*option)) : make_option_desc(option);
     std::stringstream out;
-    CLI::detail::format_help(out, make_option_name(option, false) + " " + value_name(option->get_type_name()),
-                             same_as(argument_name(*option)), get_column_width());
+    CLI::detail::format_help(out, name + value + required, meaning, get_column_width());
     return out.str();
-  }
-
-  std::string make_option_opts(const CLI::Option* option) const override {
-    const bool has_value = option->get_items_expected_max() > 0 && !shows_arguments_;
-    const std::string value = has_value ? value_name(option->get_type_name()) : "";
-    return (value.empty() ? "" : " " + value) + (option->get_required() ? " (required)" : "");
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
@@ -76,7 +66,11 @@ class HelpFormatter : public CLI::Formatter {
   }
 
  private:
-  mutable bool shows_arguments_ = false;
+  // " FILE"; of a flag nothing.
+  static std::string shown_value(const CLI::Option& option) {
+    const std::string value = option.get_items_expected_max() > 0 ? value_name(option.get_type_name()) : "";
+    return value.empty() ? "" : " " + value;
+  }
 };
 
 }  // namespace gpusched

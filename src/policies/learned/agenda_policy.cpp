@@ -118,6 +118,11 @@ std::string known_of_runs(const PolicyParameters& parameters, const std::string&
 
 }  // namespace
 
+Result<void> check_limits(const std::string& agent, ActionMode mode, const PolicyContext& context) {
+  if (mode != ActionMode::reserve || context.cluster == nullptr || context.cluster->limits.empty()) return {};
+  return unexpected("policy '" + agent + "': mode reserve does not take limits of users and others");
+}
+
 PolicyInfo agenda_info() {
   return {.name = "agenda",
           .summary = "the choices of a learned scheduler (rl:DIR), made by a fixed order",
@@ -153,9 +158,7 @@ PolicyInfo agenda_info() {
             options.sc20_backfill = parameters.flag("sc20_backfill");
             options.max_jobs = no_index;  // an order needs no cap
             if (const auto wrong = contradiction(options)) return unexpected("policy 'agenda': " + std::string(*wrong));
-            if (options.mode == ActionMode::reserve && context.cluster != nullptr && !context.cluster->limits.empty()) {
-              return unexpected("policy 'agenda': mode reserve does not take limits of users and others");
-            }
+            if (auto done = check_limits("agenda", options.mode, context); !done) return Unexpected{done.error()};
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
             return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{},
                                           JobHistory::of(context.past, options.mode == ActionMode::preempt,

@@ -19,6 +19,9 @@ namespace gpusched {
 /// The estimator that knows what an agent of that knowledge does (KnownRuns), as `estimate` calls it; "" for none.
 std::string estimator_name(RuntimeKnowledge knowledge);
 
+/// An error where the cluster has limits (Cluster::limits) and an agent of that mode, named in it, does not take them.
+Result<void> check_limits(const std::string& agent, ActionMode mode, const PolicyContext& context);
+
 /// Makes every choice that an Agenda offers as its heuristic prefers. In the modes fit_or_wait and inspect that starts
 /// the first job that fits, again and again; in select_blocking the first job, and nothing else until it has started.
 /// These modes keep waiting jobs in heaps, without the Agenda's list of them: O(shapes + log n) a start. Modes backfill

@@ -125,9 +125,7 @@ Result<AnyPolicy> make_trained(const std::string& name, bool sample, double draw
     return unexpected("policy '" + name +
                       "', parameter 'sample': an agent of mode preempt that does not steer draws nothing");
   }
-  if (model->agenda.mode == ActionMode::reserve && context.cluster != nullptr && !context.cluster->limits.empty()) {
-    return unexpected("policy '" + name + "': an agent of mode reserve does not take limits of users and others");
-  }
+  if (auto done = check_limits(name, model->agenda.mode, context); !done) return Unexpected{done.error()};
   const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
   const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
   const std::uint64_t seed = Rng(context.seed).split(static_cast<std::uint64_t>(draw_seed)).state()[0];

@@ -151,7 +151,7 @@ PolicyInfo bandit_info() {
            seed_parameter("rule=exp3: of its draws")},
       .make = make_bandit,
       .preemptive = true,
-      .files = [](const PolicySpec& spec) { return files_of_members(spec); },
+      .files = files_of_members,
       .holds_policies = true,
       .asymmetries = {{Symmetry::time_scale, "run times are an hour where nothing is known of them"}},
       .log = [](const PolicyParameters&, const PolicyContext&) -> Result<std::unique_ptr<PolicyLog>> {

@@ -236,7 +236,7 @@ PolicyInfo guarded_info() {
   info.holds_policies = true;
   info.files = [](const PolicySpec& spec) {
     std::vector<std::string> files = files_of_members(spec);
-    for (std::string& file : files_of_members(spec, "agents")) files.push_back(std::move(file));
+    for (std::string& file : files_of_policies(spec, "agents")) files.push_back(std::move(file));
     return files;
   };
   info.asymmetries = {{Symmetry::time_scale, "run times are an hour where nothing is known of them"}};

@@ -104,7 +104,7 @@ ParameterInfo members_parameter(std::vector<std::string> fallback) {
           .meaning = "the policies between which it chooses, with their parameters and backfilling; the first begins"};
 }
 
-std::vector<std::string> files_of_members(const PolicySpec& spec, const std::string& parameter) {
+std::vector<std::string> files_of_policies(const PolicySpec& spec, const std::string& parameter) {
   std::vector<std::string> files;
   const auto given = spec.given.find(parameter);
   if (given == spec.given.end()) return files;
@@ -119,5 +119,7 @@ std::vector<std::string> files_of_members(const PolicySpec& spec, const std::str
   }
   return files;
 }
+
+std::vector<std::string> files_of_members(const PolicySpec& spec) { return files_of_policies(spec, "policies"); }
 
 }  // namespace gpusched

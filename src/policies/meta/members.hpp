@@ -85,6 +85,8 @@ class Members {
 ParameterInfo members_parameter(std::vector<std::string> fallback);
 
 /// The files that the policies read which a parameter of a policy as written names.
-std::vector<std::string> files_of_members(const PolicySpec& spec, const std::string& parameter = "policies");
+std::vector<std::string> files_of_policies(const PolicySpec& spec, const std::string& parameter);
+/// Of the parameter `policies`.
+std::vector<std::string> files_of_members(const PolicySpec& spec);
 
 }  // namespace gpusched

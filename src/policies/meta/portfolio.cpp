@@ -270,7 +270,7 @@ PolicyInfo portfolio_info() {
       .preemptive = true};
   for (ParameterInfo& parameter : estimate_parameters("requested")) info.parameters.push_back(std::move(parameter));
   info.holds_policies = true;
-  info.files = [](const PolicySpec& spec) { return files_of_members(spec); };
+  info.files = files_of_members;
   info.asymmetries = {{Symmetry::time_scale, "run times are an hour where nothing is known of them"}};
   info.log = [](const PolicyParameters&, const PolicyContext&) -> Result<std::unique_ptr<PolicyLog>> {
     return std::unique_ptr<PolicyLog>(std::make_unique<NotesLog>("portfolio.csv"));

@@ -151,7 +151,7 @@ PolicyInfo switch_info() {
                           .most = 1e9}},
           .make = make_switch,
           .preemptive = true,
-          .files = [](const PolicySpec& spec) { return files_of_members(spec); },
+          .files = files_of_members,
           .holds_policies = true,
           .asymmetries = {{Symmetry::time_scale, "run times are an hour where nothing is known of them"}},
           .log = [](const PolicyParameters&, const PolicyContext&) -> Result<std::unique_ptr<PolicyLog>> {

@@ -244,6 +244,17 @@ Figure interval_figure(std::string id, std::string title, std::string caption, c
           .csv = csv.text()};
 }
 
+// The figure's stars: of those rows whose policies know true run times.
+template <class Row>
+Figure with_stars(Figure figure, const std::vector<Row>& rows) {
+  std::set<std::string> names;
+  for (const Row& row : rows) {
+    if (row.clairvoyant) names.insert(visible_line(row.name));
+  }
+  figure.settings["clairvoyant"] = names;
+  return figure;
+}
+
 void add_interval(CsvText& csv, const std::string& panel, const std::string& run, double relative,
                   const ConfidenceInterval* interval) {
   csv.cell(panel).cell(run).cell(relative);
@@ -267,8 +278,8 @@ std::optional<Figure> difference_figure(const std::vector<ReplayRun>& runs, cons
   if (csv.empty()) return std::nullopt;
   return interval_figure(
       "difference",
-      "Mean completion time compared with " +
-          (several ? "the first run of each folder, and that with the first folder" : runs.front().label),
+      "Mean completion time compared with " + (several ? "the first run of each folder, and that with the first folder"
+                                                       : marked(runs.front().label, runs.front().clairvoyant)),
       "Difference of the means with its 95 % interval; left of the line is better. A hollow point has no "
       "interval that can be trusted: the table says why.",
       csv);
@@ -287,11 +298,13 @@ std::vector<Figure> evaluation_figures(const std::vector<EvaluationRow>& rows) {
     add_interval(csv, several ? row.trace : "", row.name, *row.relative_difference, has_interval ? &interval : nullptr);
   }
   if (csv.empty()) return {};
-  return {interval_figure(
-      "windows", comparisons.size() == 1 ? *comparisons.begin() : "Policies on windows",
-      "Relative difference over the windows with its 95 % interval, as evaluate found it. A hollow point "
-      "has no interval that can be trusted: the table says why.",
-      csv)};
+  return {with_stars(
+      interval_figure(
+          "windows", comparisons.size() == 1 ? *comparisons.begin() : "Policies on windows",
+          "Relative difference over the windows with its 95 % interval, as evaluate found it. A hollow point "
+          "has no interval that can be trusted: the table says why.",
+          csv),
+      rows)};
 }
 
 std::vector<Figure> effect_figures(const std::vector<EffectRow>& rows) {
@@ -308,11 +321,13 @@ std::vector<Figure> effect_figures(const std::vector<EffectRow>& rows) {
                  has_interval ? &interval : nullptr);
   }
   if (csv.empty()) return {};
-  return {interval_figure("log", comparisons.size() == 1 ? *comparisons.begin() : "Policies on whole logs",
-                          "Relative difference of means and quantiles over all jobs of the log with its 95 % interval, "
-                          "as evaluate found it; "
-                          "left of the line is better. A hollow point has no interval.",
-                          csv)};
+  return {with_stars(
+      interval_figure("log", comparisons.size() == 1 ? *comparisons.begin() : "Policies on whole logs",
+                      "Relative difference of means and quantiles over all jobs of the log with its 95 % interval, "
+                      "as evaluate found it; "
+                      "left of the line is better. A hollow point has no interval.",
+                      csv),
+      rows)};
 }
 
 ReportTable world_table_of(const std::vector<WorldRow>& rows) {

@@ -28,13 +28,20 @@ class CsvRows {
     if (!rows.file_.next_line(line) || !rows.splitter_.split(line))
       return rows.wrong("expected a line of column names");
     const std::vector<std::string_view>& names = rows.splitter_.fields();
-    rows.width_ = names.size();
+    rows.names_.assign(names.begin(), names.end());
     for (const std::string_view column : columns) {
       const auto place = std::find(names.begin(), names.end(), column);
       if (place == names.end()) return rows.wrong("has no column '" + std::string(column) + "'");
       rows.places_.push_back(static_cast<std::size_t>(place - names.begin()));
     }
     return rows;
+  }
+
+  /// The names of a file's columns. Errors: no such file, or no line of names.
+  static Result<std::vector<std::string>> columns_of(const std::string& path) {
+    const auto rows = open(path, {});
+    if (!rows) return Unexpected{rows.error()};
+    return rows->names_;
   }
 
   /// Goes to the next row. False at the end, or where a row is cut or the file damaged: failure() tells which.
@@ -44,8 +51,8 @@ class CsvRows {
       if (file_.failure()) failure_ = *file_.failure();
       return false;
     }
-    if (splitter_.split(line) && splitter_.fields().size() == width_) return true;
-    failure_ = wrong("expected " + std::to_string(width_) + " fields; is the file whole?").error;
+    if (splitter_.split(line) && splitter_.fields().size() == names_.size()) return true;
+    failure_ = wrong("expected " + std::to_string(names_.size()) + " fields; is the file whole?").error;
     return false;
   }
 
@@ -95,8 +102,8 @@ class CsvRows {
 
   InputFile file_;
   CsvSplitter splitter_;
+  std::vector<std::string> names_;  // of all columns
   std::vector<std::size_t> places_;
-  std::size_t width_ = 0;
   std::string record_;  // of several lines
   std::optional<Error> failure_;
 };

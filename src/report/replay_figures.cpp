@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "src/base/level_series.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "src/report/figures.hpp"
 #include "src/report/gantt.hpp"
-#include "src/report/series.hpp"
+#include "src/report/level_figure.hpp"
 
 namespace gpusched {
 namespace {
@@ -18,7 +21,6 @@ namespace {
 using Runs = std::vector<ReplayRun>;
 
 constexpr std::size_t distribution_points = 500;
-constexpr std::size_t time_parts = 300;
 constexpr std::size_t most_groups = 20;       // virtual clusters in a figure
 constexpr std::size_t most_intervals = 3000;  // of one run in the figure of nodes
 constexpr std::size_t most_gantt_runs = 8;
@@ -51,80 +53,6 @@ Figure distribution_figure(const Runs& runs, std::string id, std::string title, 
 
 // ---- over time ----
 
-struct TimeSpan {
-  Time begin = Time::max(), end{};
-};
-
-TimeSpan span_of(const ReplayRun& run) {
-  TimeSpan span;
-  for (const JobRow& job : run.jobs) {
-    span.begin = std::min(span.begin, job.submit);
-    span.end = std::max(span.end, job.end);
-  }
-  if (span.end <= span.begin) span.end = span.begin + Time{1};
-  return span;
-}
-
-struct TimeUnit {
-  double seconds;
-  const char* name;
-};
-
-TimeUnit unit_of(double longest_s) {
-  if (longest_s > 4 * 86400.0) return {86400, "days"};
-  if (longest_s > 2 * 3600.0) return {3600, "hours"};
-  if (longest_s > 120) return {60, "minutes"};
-  return {1, "seconds"};
-}
-
-double longest_span_s(const Runs& runs) {
-  double longest = 0;
-  for (const ReplayRun& run : runs) {
-    const TimeSpan span = span_of(run);
-    longest = std::max(longest, to_seconds(span.end - span.begin));
-  }
-  return longest;
-}
-
-Json time_settings(const Runs& runs) {
-  const double longest_s = longest_span_s(runs);
-  const TimeUnit unit = unit_of(longest_s);
-  return {{"unit_s", unit.seconds},
-          {"x_title", std::string(unit.name) + " since the first submission"},
-          {"whole", {0, longest_s / unit.seconds}}};
-}
-
-// `fill` adds a run's spans to the series.
-template <class Fill>
-CsvText level_csv(const Runs& runs, Fill fill) {
-  CsvText csv("run,time_s,value");
-  for (const ReplayRun& run : runs) {
-    const TimeSpan span = span_of(run);
-    LevelSeries series(span.begin, span.end, time_parts);
-    fill(run, series);
-    const std::vector<double> means = series.means();
-    for (std::size_t i = 0; i <= means.size(); ++i) {
-      const double value = means[std::min(i, means.size() - 1)];
-      csv.cell(run.label).cell(to_seconds(series.begin_of(i) - span.begin)).cell(value).end_row();
-    }
-  }
-  return csv;
-}
-
-Figure level_figure(const Runs& runs, std::string id, std::string title, std::string caption, const char* y_title,
-                    bool share, const CsvText& csv) {
-  Json settings = time_settings(runs);
-  settings["y_title"] = y_title;
-  settings["y_format"] = share ? "%" : ",f";
-  settings["most"] = share ? 1 : 0;
-  return {.id = std::move(id),
-          .kind = "level",
-          .title = std::move(title),
-          .caption = std::move(caption) + " Means of " + std::to_string(time_parts) + " equal parts of the run.",
-          .settings = std::move(settings),
-          .csv = csv.text()};
-}
-
 // A gang is one run on several nodes: consecutive rows of a job with one start.
 bool begins_run(const ReplayRun& run, std::size_t i) {
   return i == 0 || run.intervals[i].job != run.intervals[i - 1].job ||
@@ -137,8 +65,13 @@ Figure utilization_figure(const Runs& runs) {
       series.add(row.start, row.end, static_cast<double>(row.gpu_milli) / whole_gpu / std::max(1.0, run.gpus));
     }
   });
-  return level_figure(runs, "utilization", "GPUs in use", "GPUs that jobs hold, over the GPUs of the cluster.",
-                      "share of GPUs in use", true, csv);
+  return level_figure(runs,
+                      {.id = "utilization",
+                       .title = "GPUs in use",
+                       .caption = "GPUs that jobs hold, over the GPUs of the cluster.",
+                       .y_title = "share of GPUs in use",
+                       .is_share = true},
+                      csv);
 }
 
 Figure queue_figure(const Runs& runs) {
@@ -148,9 +81,13 @@ Figure queue_figure(const Runs& runs) {
       if (begins_run(run, i)) series.add(run.intervals[i].start, run.intervals[i].end, -1);
     }
   });
-  return level_figure(runs, "queue", "Waiting jobs",
-                      "Jobs that were submitted and have not ended, without those that run; preempted jobs wait too.",
-                      "waiting jobs", false, csv);
+  return level_figure(
+      runs,
+      {.id = "queue",
+       .title = "Waiting jobs",
+       .caption = "Jobs that were submitted and have not ended, without those that run; preempted jobs wait too.",
+       .y_title = "waiting jobs"},
+      csv);
 }
 
 // GPU time that counts over GPU time held: what preemptions leave.
@@ -176,11 +113,15 @@ std::optional<Figure> goodput_figure(const Runs& runs) {
       series.add(row.start, row.end, static_cast<double>(row.gpu_milli) * each);
     }
   });
-  return level_figure(runs, "goodput", "Goodput",
-                      std::string("GPUs whose work counts, over the GPUs of the cluster: ") +
-                          (any_passed ? "those of jobs that end with status passed, " : "") +
-                          "less the share of GPU time that preemptions cost the run as a whole.",
-                      "goodput, share of GPUs", true, csv);
+  return level_figure(runs,
+                      {.id = "goodput",
+                       .title = "Goodput",
+                       .caption = std::string("GPUs whose work counts, over the GPUs of the cluster: ") +
+                                  (any_passed ? "those of jobs that end with status passed, " : "") +
+                                  "less the share of GPU time that preemptions cost the run as a whole.",
+                       .y_title = "goodput, share of GPUs",
+                       .is_share = true},
+                      csv);
 }
 
 // ---- groups of jobs ----
@@ -195,7 +136,7 @@ const Json* split_of(const ReplayRun& run, const char* by) {
 // A row of a split, as far as figures need it.
 struct GroupRow {
   std::string key;
-  double jobs = 0, wait_s = 0, slowdown = 0, gpu_hours = 0;
+  double jobs = 0, wait_s = 0, slowdown = 0, gpu_hours = 0, energy_kwh = 0;
 };
 
 std::vector<GroupRow> groups_of(const ReplayRun& run, const char* by) {
@@ -213,7 +154,8 @@ std::vector<GroupRow> groups_of(const ReplayRun& run, const char* by) {
                       .jobs = number("jobs"),
                       .wait_s = number("avg_wait_s"),
                       .slowdown = number("avg_bounded_slowdown"),
-                      .gpu_hours = number("gpu_hours")});
+                      .gpu_hours = number("gpu_hours"),
+                      .energy_kwh = number("energy_kwh")});
     if (groups.back().key.empty()) groups.back().key = "(none)";
   }
   return groups;
@@ -239,37 +181,77 @@ std::optional<Figure> size_figure(const Runs& runs) {
                 .csv = csv.text()};
 }
 
-std::optional<Figure> vc_figure(const Runs& runs) {
-  std::map<std::string, double> hours;
+// The keys of a split, those that `rank` puts first, and how many there are.
+template <class Rank>
+std::pair<std::vector<std::string>, std::size_t> largest_groups(const Runs& runs, const char* by, Rank rank) {
+  std::map<std::string, double> most;
   for (const ReplayRun& run : runs) {
-    for (const GroupRow& group : groups_of(run, "vc")) hours[group.key] = std::max(hours[group.key], group.gpu_hours);
+    for (const GroupRow& group : groups_of(run, by)) most[group.key] = std::max(most[group.key], rank(group));
   }
-  if (hours.size() < 2) return std::nullopt;
   std::vector<std::pair<double, std::string>> largest;
-  for (const auto& [key, value] : hours) largest.emplace_back(-value, key);
+  for (const auto& [key, value] : most) largest.emplace_back(-value, key);
   std::sort(largest.begin(), largest.end());
   if (largest.size() > most_groups) largest.resize(most_groups);
-  Json order = Json::array();
-  for (const auto& [hour, key] : largest) order.push_back(key);
-  CsvText csv("run,group,jobs,gpu_hours,slowdown,wait_s");
+  std::vector<std::string> keys;
+  for (auto& [value, key] : largest) keys.push_back(std::move(key));
+  return {std::move(keys), most.size()};
+}
+
+// `cells` writes a group's figures behind the run and its key.
+template <class Cells>
+CsvText group_csv(const Runs& runs, const char* by, const std::vector<std::string>& keys, std::string_view header,
+                  Cells cells) {
+  CsvText csv(header);
   for (const ReplayRun& run : runs) {
-    for (const GroupRow& group : groups_of(run, "vc")) {
-      const bool shown =
-          std::any_of(largest.begin(), largest.end(), [&](const auto& e) { return e.second == group.key; });
-      if (!shown) continue;
-      csv.cell(run.label).cell(group.key).cell(group.jobs).cell(group.gpu_hours).cell(group.slowdown);
-      csv.cell(group.wait_s).end_row();
+    for (const GroupRow& group : groups_of(run, by)) {
+      if (std::find(keys.begin(), keys.end(), group.key) == keys.end()) continue;
+      csv.cell(run.label).cell(group.key);
+      cells(csv, group);
+      csv.end_row();
     }
   }
+  return csv;
+}
+
+// "; the largest 20 of 319." or ".".
+std::string end_of_caption(std::size_t shown, std::size_t all) {
+  if (all == shown) return ".";
+  return "; the largest " + std::to_string(shown) + " of " + std::to_string(all) + ".";
+}
+
+std::optional<Figure> vc_figure(const Runs& runs) {
+  const auto [keys, all] = largest_groups(runs, "vc", [](const GroupRow& group) { return group.gpu_hours; });
+  if (all < 2) return std::nullopt;
+  const CsvText csv =
+      group_csv(runs, "vc", keys, "run,group,jobs,gpu_hours,slowdown,wait_s", [](CsvText& row, const GroupRow& group) {
+        row.cell(group.jobs).cell(group.gpu_hours).cell(group.slowdown).cell(group.wait_s);
+      });
   return Figure{
       .id = "vc",
       .kind = "groups",
       .title = "Fairness between virtual clusters",
       .caption = "Mean bounded slowdown of each virtual cluster's jobs, the one with the most GPU hours first" +
-                 (hours.size() > most_groups
-                      ? "; the largest " + std::to_string(most_groups) + " of " + std::to_string(hours.size()) + "."
-                      : std::string(".")),
-      .settings = {{"groups", std::move(order)}},
+                 end_of_caption(keys.size(), all),
+      .settings = {{"groups", keys}},
+      .csv = csv.text()};
+}
+
+std::optional<Figure> energy_figure(const Runs& runs) {
+  const auto [keys, all] = largest_groups(runs, "user", [](const GroupRow& group) { return group.energy_kwh; });
+  const bool known = std::any_of(runs.begin(), runs.end(), [](const ReplayRun& run) {
+    const std::vector<GroupRow> groups = groups_of(run, "user");
+    return std::any_of(groups.begin(), groups.end(), [](const GroupRow& group) { return group.energy_kwh > 0; });
+  });
+  if (all < 2 || !known) return std::nullopt;
+  const CsvText csv = group_csv(
+      runs, "user", keys, "run,group,jobs,gpu_hours,energy_kwh",
+      [](CsvText& row, const GroupRow& group) { row.cell(group.jobs).cell(group.gpu_hours).cell(group.energy_kwh); });
+  return Figure{
+      .id = "energy",
+      .kind = "groups",
+      .title = "Energy by user",
+      .caption = "Energy of each user's jobs, before losses, the largest first" + end_of_caption(keys.size(), all),
+      .settings = {{"groups", keys}, {"field", "energy_kwh"}, {"x_title", "energy, kWh"}},
       .csv = csv.text()};
 }
 
@@ -308,13 +290,33 @@ void mark_front(std::vector<FrontPoint>& points) {
   }
 }
 
-std::optional<Figure> front_figure(const Runs& runs, const char* metric, std::string title, const char* y_title) {
+// What mean completion time is drawn against; less is better.
+struct Trade {
+  const char *metric, *title, *y_title;
+  bool of_one = false;  // what is missing to 1
+};
+constexpr Trade trades[] = {
+    {"worst_decile_slowdown", "Completion time against the worst-treated jobs", "mean slowdown of the worst tenth"},
+    {"max_finish_time_ratio", "Completion time against finish-time fairness", "largest finish-time ratio"},
+    {"slo_attainment", "Completion time against requests that are late", "share of requests late or lost", true},
+    {"energy_kwh", "Completion time against energy", "energy, kWh"},
+    {"carbon_kg", "Completion time against carbon", "carbon, kg"},
+    {"cost_usd", "Completion time against cost", "cost, $"},
+};
+
+std::optional<Figure> front_figure(const Runs& runs, const Trade& trade) {
   std::vector<FrontPoint> points;
   for (const ReplayRun& run : runs) {
-    const auto x = run.metric("avg_jct_s"), y = run.metric(metric);
+    const auto x = run.metric("avg_jct_s");
+    auto y = run.metric(trade.metric);
+    if (y && trade.of_one) y = 1 - *y;
     if (!run.of_sweep && x && y && *x > 0 && *y > 0) points.push_back({run.folder, run.label, *x, *y});
   }
-  return front_figure_of(std::move(points), std::string("front-") + metric, std::move(title), y_title);
+  return front_figure_of(std::move(points), std::string("front-") + trade.metric, trade.title, trade.y_title);
+}
+
+bool has_jobs(const Runs& runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const ReplayRun& run) { return !run.jobs.empty(); });
 }
 
 std::optional<Figure> load_figure(const Runs& runs) {
@@ -428,23 +430,27 @@ std::vector<Figure> replay_figures(const Runs& runs) {
   const auto add = [&](std::optional<Figure> figure) {
     if (figure) figures.push_back(*std::move(figure));
   };
+  const auto append = [&](std::vector<Figure> more) {
+    figures.insert(figures.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
   if (runs.empty()) return figures;
-  add(distribution_figure(runs, "jct", "Completion time", "completion time",
-                          [](const JobRow& job) { return job.completion; }));
-  add(distribution_figure(runs, "wait", "Waiting time", "waiting time", [](const JobRow& job) { return job.wait; }));
-  add(utilization_figure(runs));
-  add(queue_figure(runs));
-  add(goodput_figure(runs));
-  add(size_figure(runs));
-  add(vc_figure(runs));
-  add(user_figure(runs));
-  add(front_figure(runs, "worst_decile_slowdown", "Completion time against the worst-treated jobs",
-                   "mean slowdown of the worst tenth"));
-  add(front_figure(runs, "max_finish_time_ratio", "Completion time against finish-time fairness",
-                   "largest finish-time ratio"));
-  add(front_figure(runs, "energy_kwh", "Completion time against energy", "energy, kWh"));
+  if (has_jobs(runs)) {
+    add(distribution_figure(runs, "jct", "Completion time", "completion time",
+                            [](const JobRow& job) { return job.completion; }));
+    add(distribution_figure(runs, "wait", "Waiting time", "waiting time", [](const JobRow& job) { return job.wait; }));
+    add(utilization_figure(runs));
+    add(queue_figure(runs));
+    add(goodput_figure(runs));
+    add(size_figure(runs));
+    add(vc_figure(runs));
+    add(user_figure(runs));
+  }
+  append(service_figures_of(runs));
+  append(power_figures_of(runs));
+  add(energy_figure(runs));
+  for (const Trade& trade : trades) add(front_figure(runs, trade));
   add(load_figure(runs));
-  add(node_figure(runs));
+  if (has_jobs(runs)) add(node_figure(runs));
   return figures;
 }
 

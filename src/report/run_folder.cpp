@@ -97,7 +97,7 @@ Result<void> read_jobs(const std::string& path, ReplayRun& run) {
   const auto measured = static_cast<std::size_t>(
       std::count_if(run.jobs.begin(), run.jobs.end(), [](const JobRow& job) { return job.measured; }));
   const auto expected = static_cast<std::size_t>(run.metric("jobs").value_or(0));
-  if (measured == expected && measured > 0) return {};
+  if (measured == expected && (measured > 0 || !run.services.empty())) return {};
   return Unexpected{Error{.message = "holds " + counted(measured, "measured job") + ", summary.json beside it says " +
                                      human_count(expected) + "; is the file whole?",
                           .file = path}};
@@ -189,8 +189,14 @@ Result<void> read_replay(const std::string& folder, const Json& manifest, Report
     auto summary = read_json_file(files + "summary.json");
     if (!summary) return Unexpected{summary.error()};
     run.summary = *std::move(summary);
+    auto services = read_service_runs(files);
+    if (!services) return Unexpected{services.error()};
+    run.services = *std::move(services);
     if (auto done = read_jobs(files + "jobs.csv", run); !done) return done;
     if (auto done = read_intervals(files + "intervals.csv", run); !done) return done;
+    auto power = read_power_rows(files);
+    if (!power) return Unexpected{power.error()};
+    run.power = *std::move(power);
     input.replays.push_back(std::move(run));
   }
   for (const char* const key : {"warnings", "missing"}) {

@@ -12,6 +12,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/report/over_time.hpp"
 #include "src/report/search_folder.hpp"
 #include "src/report/sweep_folder.hpp"
 
@@ -47,7 +48,9 @@ struct ReplayRun {
   std::vector<JobRow> jobs;
   std::vector<std::string> nodes;      ///< in natural order: node2 before node10
   std::vector<IntervalRow> intervals;  ///< in order of start
-  bool of_sweep = false;               ///< one of a sweep's runs, which its own figures hold all of
+  std::vector<ServiceRun> services = {};
+  std::vector<PowerRow> power = {};  ///< where the timeline was kept
+  bool of_sweep = false;             ///< one of a sweep's runs, which its own figures hold all of
 
   /// A metric of summary.json; nothing where it is null or not there.
   [[nodiscard]] std::optional<double> metric(std::string_view name) const;

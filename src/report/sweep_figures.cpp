@@ -155,11 +155,13 @@ std::optional<Figure> sweep_difference_figure(const SweepInput& sweep, const std
                                               std::size_t number) {
   CsvText csv("panel,run,difference,low,high");
   std::size_t rows = 0, all = 0;
+  std::set<std::string> clairvoyant;
   for (const GridComparison& one : comparisons) {
     const auto difference = one.relative_difference();
     if (one.figure != grid_figures[0] || !difference) continue;
     if (++all > most_differences) continue;
     ++rows;
+    if (one.clairvoyant) clairvoyant.insert(visible_line(one.contestant));
     csv.cell(one.setting).cell(one.contestant).cell(*difference);
     one.relative ? csv.cell(one.relative->low).cell(one.relative->high) : csv.cell("").cell("");
     csv.end_row();
@@ -168,12 +170,13 @@ std::optional<Figure> sweep_difference_figure(const SweepInput& sweep, const std
   return Figure{
       .id = numbered("sweep-difference", number),
       .kind = "intervals",
-      .title = "Mean completion time compared with " + comparisons.front().against,
+      .title = "Mean completion time compared with " +
+               marked(comparisons.front().against, comparisons.front().against_clairvoyant),
       .caption = sweep.folder +
                  ": relative difference over pairs of runs that differ in the policy alone, with its 95 % "
                  "interval; left of the line is better. A hollow point has no interval: the table says why." +
                  (all > rows ? " The first " + std::to_string(rows) + " of " + std::to_string(all) + "." : ""),
-      .settings = Json::object(),
+      .settings = {{"clairvoyant", clairvoyant}},
       .csv = csv.text()};
 }
 

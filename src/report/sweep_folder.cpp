@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/number_text.hpp"
 #include "src/report/csv_rows.hpp"
 
 namespace gpusched {

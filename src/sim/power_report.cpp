@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/power_report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -49,6 +50,50 @@ Json cap_json(const detail::CapExcess& excess) {
           {"exceeded_w", static_cast<double>(excess.most_mw) / 1e3},
           {"exceeded_kwh", static_cast<double>(excess.nj) / 3.6e15}};
 }
+
+void append_cap_levels(std::string& text, std::span<const detail::CapLevel> caps) {
+  for (const detail::CapLevel& cap : caps) {
+    for (const std::int64_t mw : {cap.limit_mw, cap.drawn_mw, cap.limit_mw - cap.drawn_mw}) {
+      append_decimal(text += ',', mw, 1000);
+    }
+  }
+}
+
+// Columns of power.csv: what the meter emits and costs an hour. None where nodes are at several places, or nothing is
+// known.
+class RateColumns {
+ public:
+  explicit RateColumns(const PowerModel& model) {
+    if (model.places.size() != 1) return;
+    const PowerPlace& place = model.places.front();
+    if (!place.carbon_g_per_kwh.is_empty()) rates_.push_back({",carbon_kg_per_h", &place.carbon_g_per_kwh, 1e9});
+    if (!place.usd_per_mwh.is_empty()) rates_.push_back({",electricity_usd_per_h", &place.usd_per_mwh, 1e9});
+  }
+
+  [[nodiscard]] std::string names() const {
+    std::string text;
+    for (const Rate& rate : rates_) text += rate.name;
+    return text;
+  }
+  void append(std::string& text, Time at, std::int64_t meter_mw) const {
+    for (const Rate& rate : rates_) {
+      text += formatted(",%.6f", static_cast<double>(meter_mw) * rate.signal->at(at) / rate.milliwatts);
+    }
+  }
+  [[nodiscard]] Time next_change(Time t) const {
+    Time next = Time::max();
+    for (const Rate& rate : rates_) next = std::min(next, rate.signal->next_change(t));
+    return next;
+  }
+
+ private:
+  struct Rate {
+    const char* name;
+    const Signal* signal;
+    double milliwatts;  // for which the signal's value is the rate: g/kWh and kg/h, $/MWh and $/h
+  };
+  std::vector<Rate> rates_;
+};
 
 }  // namespace
 
@@ -157,22 +202,26 @@ void add_bills(const PowerAccount& account, std::span<const Bill> bills, Json& r
 std::string power_csv(const Engine& engine) {
   const detail::Power& power = engine.power();
   const detail::PowerLevels& log = power.levels();
-  std::string text = "time_s,draw_w,meter_w";
+  const RateColumns rates(power.model());
+  std::string text = "time_s,draw_w,meter_w" + rates.names();
   for (std::uint32_t cap = 0; cap < power.caps().size(); ++cap) {
     for (const char* const name : {"cap", "drawn", "headroom"}) text += ',' + (name + std::to_string(cap)) + "_w";
   }
   text += '\n';
   for (std::size_t i = 0; i < log.levels().size(); ++i) {
     const auto& level = log.levels()[i];
-    append_seconds(text, level.since);
-    append_decimal(text += ',', level.draw_mw, 1000);
-    append_decimal(text += ',', power.with_losses_mw(level.draw_mw), 1000);
-    for (const detail::CapLevel& cap : log.caps(i)) {
-      for (const std::int64_t mw : {cap.limit_mw, cap.drawn_mw, cap.limit_mw - cap.drawn_mw}) {
-        append_decimal(text += ',', mw, 1000);
-      }
-    }
-    text += '\n';
+    const Time next = i + 1 < log.levels().size() ? log.levels()[i + 1].since : level.since;
+    const std::int64_t meter_mw = power.with_losses_mw(level.draw_mw);
+    Time at = level.since;
+    do {  // a row more where only a rate changes
+      append_seconds(text, at);
+      append_decimal(text += ',', level.draw_mw, 1000);
+      append_decimal(text += ',', meter_mw, 1000);
+      rates.append(text, at, meter_mw);
+      append_cap_levels(text, log.caps(i));
+      text += '\n';
+      at = rates.next_change(at);
+    } while (at < next);
   }
   return text;
 }

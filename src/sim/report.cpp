@@ -19,6 +19,7 @@
 #include "src/sim/metric_table.hpp"
 #include "src/sim/power_report.hpp"
 #include "src/sim/rated_run.hpp"
+#include "src/sim/service_levels.hpp"
 #include "src/sim/service_report.hpp"
 #include "src/sim/trace_events.hpp"
 
@@ -405,12 +406,19 @@ Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const
 // Without services, those of an earlier run in this folder go.
 Result<void> write_services(OutputFolder& folder, const std::string& place, const ReplayInput& input,
                             const PolicyRun& run) {
-  const std::string table = place + "services.csv", list = place + "requests.csv", where = place + "replicas.csv";
+  const std::string list = place + "requests.csv";
   const bool lists = input.conditions.services.lists_requests;
   if (!lists) folder.leave_out(list);
-  if (run.services.empty()) return folder.leave_out(table), folder.leave_out(where), Result<void>{};
-  if (auto done = folder.write(table, services_csv(run.services)); !done) return done;
-  if (auto done = folder.write(where, intervals_csv(input.cluster, run, true)); !done) return done;
+  if (run.services.empty()) {
+    for (const char* name : {"services.csv", "replicas.csv", "service_levels.csv", "latencies.csv"}) {
+      folder.leave_out(place + name);
+    }
+    return {};
+  }
+  if (auto done = folder.write(place + "services.csv", services_csv(run.services)); !done) return done;
+  if (auto done = folder.write(place + "replicas.csv", intervals_csv(input.cluster, run, true)); !done) return done;
+  if (auto done = folder.write(place + "service_levels.csv", service_levels_csv(run)); !done) return done;
+  if (auto done = folder.write(place + "latencies.csv", latencies_csv(run)); !done) return done;
   return lists ? folder.write(list, requests_csv(*run.engine)) : Result<void>{};
 }
 

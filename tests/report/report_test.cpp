@@ -16,7 +16,7 @@
 #include "src/report/figures.hpp"
 #include "src/report/gantt.hpp"
 #include "src/report/page.hpp"
-#include "src/report/series.hpp"
+#include "src/base/level_series.hpp"
 #include "tests/program/program.hpp"
 
 namespace gpusched::test {

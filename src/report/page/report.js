@@ -25,7 +25,7 @@
     return within([low, high], ticks);
   };
   const spanTicks = domain =>
-    within(domain, [1, 10, 60, 600, 3600, 21600, 86400, 864000, 8640000, 86400000, 864000000]);
+    within(domain, [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 60, 600, 3600, 21600, 86400, 864000, 8640000, 86400000, 864000000]);
   // Where a domain is too narrow for round numbers: equal steps.
   const enough = (ticks, [low, high]) =>
     ticks.length > 2 ? ticks : [1, 3, 5, 7].map(i => +(low + ((high - low) * i) / 8).toPrecision(3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/report/series.hpp"
+#include "src/base/level_series.hpp"
 
 #include <algorithm>
 

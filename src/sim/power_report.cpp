@@ -210,7 +210,7 @@ std::string power_csv(const Engine& engine) {
   text += '\n';
   for (std::size_t i = 0; i < log.levels().size(); ++i) {
     const auto& level = log.levels()[i];
-    const Time next = i + 1 < log.levels().size() ? log.levels()[i + 1].since : level.since;
+    const Time next = i + 1 < log.levels().size() ? log.levels()[i + 1].since : engine.view().now();
     const std::int64_t meter_mw = power.with_losses_mw(level.draw_mw);
     Time at = level.since;
     do {  // a row more where only a rate changes

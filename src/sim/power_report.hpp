@@ -49,8 +49,8 @@ BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bill
 void add_bills(const PowerAccount& account, std::span<const Bill> bills, nlohmann::ordered_json& rows);
 
 /// time_s, draw_w, meter_w; where all nodes are at one place whose signals are known, carbon_kg_per_h and
-/// electricity_usd_per_h; for each cap, cap0_w, drawn0_w and headroom0_w. A row for each instant at which one changes,
-/// up to the last change of the draw. Precondition: the engine kept levels.
+/// electricity_usd_per_h; for each cap, cap0_w, drawn0_w and headroom0_w. A row for each instant at which one changes.
+/// Precondition: the engine kept levels.
 std::string power_csv(const Engine& engine);
 
 }  // namespace gpusched

@@ -116,23 +116,29 @@ TEST_F(PowerReport, JobsSplitsAndTheRestAddUpToTheMeter) {
   EXPECT_THAT(table_, testing::HasSubstr("carbon kg"));
 }
 
-// The integral of the meter over power.csv is the energy.
+// The integrals of the meter, of what it emits and of its price over power.csv are the energy, the carbon and the money.
 TEST_F(PowerReport, TheTimelineIntegratesToTheEnergy) {
   const std::string place = run();
   const auto rows = cells_of(bytes_of(place + "/power.csv"));
-  EXPECT_EQ(rows[0], (std::vector<std::string>{"time_s", "draw_w", "meter_w", "cap0_w", "drawn0_w", "headroom0_w"}));
-  const json metrics = json::parse(bytes_of(place + "/summary.json"))["metrics"];
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"time_s", "draw_w", "meter_w", "carbon_kg_per_h",
+                                               "electricity_usd_per_h", "cap0_w", "drawn0_w", "headroom0_w"}));
+  const json summary = json::parse(bytes_of(place + "/summary.json"));
+  const json& metrics = summary["metrics"];
   const double end = metrics["last_end_s"];
-  double joules = 0, peak_w = 0;
+  double joules = 0, peak_w = 0, carbon_kg = 0, usd = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const double from = std::stod(rows[i][0]), until = i + 1 < rows.size() ? std::stod(rows[i + 1][0]) : end;
     joules += std::stod(rows[i][2]) * (until - from);
+    carbon_kg += std::stod(rows[i][3]) * (until - from) / 3600;
+    usd += std::stod(rows[i][4]) * (until - from) / 3600;
     if (until > from) peak_w = std::max(peak_w, std::stod(rows[i][2]));
-    EXPECT_EQ(rows[i][1], rows[i][4]) << "the cap is of all nodes";
-    EXPECT_NEAR(std::stod(rows[i][5]), 500 - std::stod(rows[i][1]), 1e-9);
-    EXPECT_GE(std::stod(rows[i][5]), 0);
+    EXPECT_EQ(rows[i][1], rows[i][6]) << "the cap is of all nodes";
+    EXPECT_NEAR(std::stod(rows[i][7]), 500 - std::stod(rows[i][1]), 1e-9);
+    EXPECT_GE(std::stod(rows[i][7]), 0);
   }
   EXPECT_NEAR(joules / 3.6e6, metrics["energy_kwh"].get<double>(), 1e-9);
+  EXPECT_NEAR(carbon_kg, metrics["carbon_kg"].get<double>(), 1e-6);
+  EXPECT_NEAR(usd, summary["power"]["meter"]["electricity_usd"].get<double>(), 2e-6);
   EXPECT_NEAR(peak_w / 1e3, metrics["peak_kw"].get<double>(), 1e-9);
   scenario_.timeline = false;
   run();

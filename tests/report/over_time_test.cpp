@@ -61,7 +61,7 @@ TEST_F(ReportOverTime, AServiceAlone) {
       "requests": {"log": "requests.csv"}, "serves": {"seconds": 2}, "replica": {"gpus": 1}, "least": 1, "most": 1,
       "promise": {"part": 0.9, "within_s": 3}}]})");
   const auto all = figures_of("--cluster 1x2 --policy fifo --services " + services);
-  EXPECT_EQ(all.at("latency"), (TextRows{{"fifo", "2", "0.66666667"}, {"fifo", "4", "1"}}));
+  EXPECT_EQ(all.at("latency"), (TextRows{{"fifo", "2", "0.666667"}, {"fifo", "4", "1"}}));
   const TextRows& waiting = all.at("requests");
   ASSERT_EQ(waiting.size(), 301u);
   EXPECT_EQ(level_at(waiting, 1), 1);
@@ -77,7 +77,7 @@ TEST_F(ReportOverTime, PowerCarbonAndEnergyByUser) {
   const std::string jobs = folder_.write("jobs.csv",
                                          "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\n"
                                          "a,0,20,1,1000,u\nb,20,20,2,1000,v\n");
-  folder_.write("carbon.csv", "time_s,g\n0,100\n10,200\n");
+  folder_.write("carbon.csv", "time_s,carbon_intensity\n0,100\n10,200\n");
   const std::string power = folder_.write("power.json", R"({"gpus": {"any": {"idle_w": 0, "full_w": 100}},
       "nodes": {"base_w": 0}, "carbon": "carbon.csv", "usd_per_mwh": 50, "caps": [{"w": 300}]})");
   const auto all = figures_of(jobs + " --cluster 1x2 --policy fifo,sjf --timeline --power " + power);

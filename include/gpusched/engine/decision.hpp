@@ -124,7 +124,7 @@ class Decision {
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
     if (!is_within_limits(job, state_->held_shape(job))) return Verdict::over_limit;
     if (!state_->cluster.retake(command->grants, state_->held_shape(job), quota_vc(job))) return Verdict::does_not_fit;
-    if (power().active() && !power().admits(*state_, job, command->grants)) {
+    if (power().active() && !power().takes_back(*state_, job, command->grants)) {
       state_->cluster.release(command->grants, state_->held_shape(job), quota_vc(job));
       return Verdict::no_power;
     }

@@ -46,6 +46,9 @@ constexpr bool enters_queue(EventKind kind) { return kind == EventKind::submit |
 /// True when a running job gives up its nodes by itself: it finished, or was cancelled, or returns to its queue.
 constexpr bool leaves_cluster(EventKind kind) { return kind == EventKind::finish || returns_to_queue(kind); }
 
+/// True when jobs that did not fit may fit now although no job left: a node came back, or there is more power.
+constexpr bool brings_room(EventKind kind) { return kind == EventKind::node_up || kind == EventKind::more_power; }
+
 /// True when the event is about a job.
 constexpr bool concerns_job(EventKind kind) {
   return kind != EventKind::wake && kind != EventKind::node_down && kind != EventKind::node_up &&

@@ -80,7 +80,7 @@ class PreemptiveOrder {
   void fill(const View& view, Decision& decision, Hooks& hooks) {
     displaced_.clear();
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::node_up) touch_all();
+      if (brings_room(event.kind)) touch_all();
     }
     for (bool again = true; again;) {
       again = false;

@@ -357,7 +357,7 @@ void Packing::decide(const View& view, Decision& decision) {
   if (nodes_of_.empty()) nodes_of_.resize(view.job_count());
   bool freed = false;
   for (const Event& event : view.events()) {
-    freed = freed || event.kind == EventKind::node_up;
+    freed = freed || brings_room(event.kind);
     if (event.job == no_job && event.node != no_node) packer_.changed(event.node);
     const View then = view.at(event);
     if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);

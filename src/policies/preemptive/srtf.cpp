@@ -119,7 +119,7 @@ void ShortestRemaining::remove_running(const View& view, JobId job) {
 }
 
 void ShortestRemaining::note(const OracleView& view, const Event& event) {
-  if (event.kind == EventKind::node_up) touch_all();
+  if (brings_room(event.kind)) touch_all();
   if (event.job == no_job) return;
   const std::uint32_t queue = view.queue_of(event.job);
   touched_[queue] = true;

@@ -189,6 +189,12 @@ class Power {
   GPUSCHED_RARE bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps = true) {
     return caps_.admits(state, job, grants, keeps, *this);
   }
+  /// May a job that the open decision preempted hold these grants again? Also under a cap that fell below what runs, if
+  /// the decision then adds nothing to it.
+  template <class State>
+  GPUSCHED_RARE bool takes_back(const State& state, JobId job, std::uint32_t grants) {
+    return caps_.takes_back(state, job, grants, *this);
+  }
   /// The setting that a policy gives the GPUs of a job, in this run and later ones: the greatest that is not above
   /// `watts` a GPU, or the least that there is.
   template <class Kernel>

@@ -136,31 +136,13 @@ class PowerCaps {
   /// As Power::admits().
   template <class State, class Power>
   bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps, Power& power) {
-    if (caps_.empty()) return true;
-    if (!plan_.is_open()) open_plan(state, power);
-    const auto level_of = [&](JobId planned) { return planning_level(state, planned, power); };
-    const std::uint32_t entry = planning_entry();
-    const auto drawn = [&](NodeId node) { return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry]; };
-    plan_.put(state, job, grants, level_of, drawn, power);
-    rises_.assign(caps_.size(), 0);
-    for (const auto& [node, change] : plan_.changes()) {
-      for (const std::uint32_t number : caps_of_[index(node)]) rises_[number] += change;
-    }
-    bool fits = true;
-    for (std::uint32_t number = 0; number < caps_.size(); ++number) {
-      const Cap& cap = caps_[number];
-      if (rises_[number] > 0 && cap.at_level[entry] + cap.planned_mw + rises_[number] > cap.limit_mw) fits = false;
-    }
-    if (!fits) was_refused_ = true;
-    if (!fits || !keeps) {
-      plan_.take_back();
-      return fits;
-    }
-    for (std::uint32_t number = 0; number < caps_.size(); ++number) caps_[number].planned_mw += rises_[number];
-    plan_.keep();
-    return true;
+    return plans(state, job, grants, keeps, false, power);
   }
-
+  /// As Power::takes_back().
+  template <class State, class Power>
+  bool takes_back(const State& state, JobId job, std::uint32_t grants, Power& power) {
+    return plans(state, job, grants, true, true, power);
+  }
   /// A run begins at level_for().
   void began() {
     if (caps_.empty() || model_->cap_latency.us == 0) return;
@@ -254,6 +236,35 @@ class PowerCaps {
 
   // ---- the plan of a decision ----
 
+  // `takes_back`: the job ran when the decision began.
+  template <class State, class Power>
+  bool plans(const State& state, JobId job, std::uint32_t grants, bool keeps, bool takes_back, Power& power) {
+    if (caps_.empty()) return true;
+    if (!plan_.is_open()) open_plan(state, power);
+    const auto level_of = [&](JobId planned) { return planning_level(state, planned, power); };
+    const std::uint32_t entry = planning_entry();
+    const auto drawn = [&](NodeId node) { return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry]; };
+    plan_.put(state, job, grants, level_of, drawn, power);
+    rises_.assign(caps_.size(), 0);
+    for (const auto& [node, change] : plan_.changes()) {
+      for (const std::uint32_t number : caps_of_[index(node)]) rises_[number] += change;
+    }
+    bool fits = true;
+    for (std::uint32_t number = 0; number < caps_.size(); ++number) {
+      const Cap& cap = caps_[number];
+      const std::int64_t added = cap.planned_mw + rises_[number];
+      const bool is_above = rises_[number] > 0 && cap.at_level[entry] + added > cap.limit_mw;
+      if (is_above && !(takes_back && added <= 0)) fits = false;
+    }
+    if (!fits) was_refused_ = true;
+    if (!fits || !keeps) {
+      plan_.take_back();
+      return fits;
+    }
+    for (std::uint32_t number = 0; number < caps_.size(); ++number) caps_[number].planned_mw += rises_[number];
+    plan_.keep();
+    return true;
+  }
   // Jobs whose size changed at this instant gave their capacity back, although their runs may go on.
   template <class State, class Power>
   void open_plan(const State& state, Power& power) {

@@ -172,6 +172,9 @@ void HeliosSrtf::note_events(const OracleView& view) {
   for (const Event& event : view.events()) {
     if (event.job == no_job) {
       if (event.node != no_node) count_node(view, event.node);
+      if (event.kind == EventKind::more_power) {
+        for (Queue& queue : queues_) queue.changed = true;
+      }
       continue;
     }
     Queue& queue = queues_[view.queue_of(event.job)];

@@ -39,8 +39,16 @@ std::vector<std::uint32_t> min_cost_assignment(const std::vector<double>& cost,
     relax(added, 0);
     std::uint32_t end = no_index;
     while (end == no_index) {
-      const auto nearest = static_cast<std::uint32_t>(std::min_element(open.begin(), open.end()) - open.begin());
-      GPUSCHED_ASSERT(open[nearest] < never, "no assignment has a finite cost");
+      // A branch that is seldom taken: std::min_element would wait for each comparison.
+      std::uint32_t nearest = no_index;
+      double least = never;
+      for (std::uint32_t column = 0; column < columns; ++column) {
+        if (open[column] < least) [[unlikely]] {
+          least = open[column];
+          nearest = column;
+        }
+      }
+      GPUSCHED_ASSERT(nearest != no_index, "no assignment has a finite cost");
       distance[nearest] = std::exchange(open[nearest], never);
       barred[nearest] = -never;
       done.push_back(nearest);

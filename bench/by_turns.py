@@ -3,10 +3,11 @@
 """Whether a change costs speed: two programs replay the same jobs by turns, old, new, old, new.
 
     bench/by_turns.py OLD_PROGRAM NEW_PROGRAM [--runs 5] [--jobs 1000000] [--crowd 100000] [--env OLD_BENCH NEW_BENCH]
+    bench/by_turns.py OLD_PROGRAM NEW_PROGRAM --trace FILE --cluster 280x8 --policies "allox pollux" [--runs 3]
 
 Prints the least processor time of each and their ratio: per policy on --jobs jobs of the model `philly` at load 0.9, and
 on --crowd jobs at load 3, where queues are long; both on 40x8, on one thread. --env: two builds of env_bench, whose steps
-are compared in the same way. Reading the trace is part of each time. Waiting does not count, but a busy
+are compared in the same way. --trace: those policies on that trace, and jobs a second. Reading the trace is part of each time. Waiting does not count, but a busy
 machine still adds some per cent: repeat a ratio that matters."""
 import argparse
 import json
@@ -59,6 +60,17 @@ def replay_rows(arguments, programs, folder):
             print_row(f"{policy}, {jobs:,} jobs, {label}", old, new, "s")
 
 
+def trace_rows(arguments, programs):
+    """Policies on a trace of a job a line."""
+    jobs = sum(1 for _ in open(arguments.trace, encoding="utf-8")) - 1
+    for policy in arguments.policies.split():
+        def jobs_per_s(program):
+            return -jobs / processor_s([program, "replay", arguments.trace, "--cluster", arguments.cluster, "--policy",
+                                        policy, "--threads", 1])[0]
+        old, new = least_by_turns(arguments.runs, jobs_per_s, programs)
+        print(f"{policy},{-old:.0f},{-new:.0f}", flush=True)
+
+
 def env_rows(arguments):
     """Every benchmark of env_bench whose processor time counts; those of several threads are timed by the clock."""
     least = ({}, {})
@@ -80,10 +92,16 @@ def main():
     parser.add_argument("--jobs", type=int, default=1_000_000, help="at load .9; 0: none")
     parser.add_argument("--crowd", type=int, default=100_000, help="at load 3; 0: none")
     parser.add_argument("--env", nargs=2, metavar="ENV_BENCH")
+    parser.add_argument("--trace", help="jobs a second of --policies on this file alone")
+    parser.add_argument("--cluster", default=CLUSTER, help="of --trace")
+    parser.add_argument("--policies", default=" ".join(POLICIES), help="of --trace")
     arguments = parser.parse_args()
     for program in arguments.programs + (arguments.env or []):
         if not os.access(program, os.X_OK):
             parser.error(f"{program} cannot be run")
+    if arguments.trace:
+        print("policy,old_jobs_per_s,new_jobs_per_s", flush=True)
+        return trace_rows(arguments, arguments.programs)
     print("| what | old | new | unit | new / old |\n|---|--:|--:|---|--:|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         replay_rows(arguments, arguments.programs, pathlib.Path(folder))

@@ -133,8 +133,10 @@ Time ConservativeBackfill::settle_ends(const View& view) {
 // fit are put back, and the others get the earliest hole. A plan whose time is not overdrawn still fits.
 void ConservativeBackfill::mend_plans(const View& view, Time taken_until) {
   std::vector<Plan*> doubtful, broken;
+  const bool some_are_overdrawn = profile_.is_overdrawn(view.now(), Time::max());
   for (Plan& plan : plans_) {
-    if (plan.start < view.now() || profile_.is_overdrawn(plan.start, std::min(plan.end(), taken_until))) {
+    if (plan.start < view.now() ||
+        (some_are_overdrawn && profile_.is_overdrawn(plan.start, std::min(plan.end(), taken_until)))) {
       doubtful.push_back(&plan);
     }
   }

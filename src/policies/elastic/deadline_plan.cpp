@@ -18,6 +18,19 @@ std::vector<std::uint32_t> planned_sizes(const SizedJob& job) {
   return sizes;
 }
 
+std::uint32_t next_planned_size(const SizedJob& job) {
+  std::uint64_t planned = job.least;
+  for (std::uint64_t tasks = planned; tasks <= job.most; tasks *= 2) {
+    if (tasks != planned &&
+        job.rate(static_cast<std::uint32_t>(tasks)) <= job.rate(static_cast<std::uint32_t>(planned))) {
+      continue;
+    }
+    planned = tasks;
+    if (planned > job.size) return static_cast<std::uint32_t>(planned);
+  }
+  return job.size;
+}
+
 DeadlinePlan::Promise DeadlinePlan::promise(const SizedJob& job, Time left, Time deadline, std::uint32_t least_level) {
   const std::vector<std::uint32_t> sizes = planned_sizes(job);
   Promise promise;

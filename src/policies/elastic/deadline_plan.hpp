@@ -16,6 +16,9 @@ namespace gpusched {
 /// is faster than all smaller ones. No job is planned past the peak of its curve.
 std::vector<std::uint32_t> planned_sizes(const SizedJob& job);
 
+/// The least of these above the size that the job has; that size where there is none.
+std::uint32_t next_planned_size(const SizedJob& job);
+
 /// GPUs free from now on, less what is promised.
 class DeadlinePlan {
  public:

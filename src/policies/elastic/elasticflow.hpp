@@ -21,6 +21,8 @@ class ElasticFlow {
  public:
   [[nodiscard]] static std::string_view name() { return "elasticflow"; }
   void decide(const OracleView& view, Decision& decision);
+  /// See AnyPolicy::adopt().
+  void adopt(const View& view);
 
   /// True when the job had a deadline and was promised that it ends by it.
   [[nodiscard]] bool admitted(JobId job) const { return kinds_[index(job)] == Kind::admitted; }
@@ -33,11 +35,13 @@ class ElasticFlow {
     std::uint32_t late = 0;  // jobs that cannot end by their deadlines
   };
 
-  void admit(std::vector<SizedJob>& jobs, const OracleView& view);
-  [[nodiscard]] std::vector<SizedJob*> admitted_by_deadline(std::vector<SizedJob>& jobs, const OracleView& view) const;
-  [[nodiscard]] Outcome promise(std::vector<SizedJob>& jobs, const OracleView& view, Time margin = {});
-  void give_least_sizes_to_others(std::vector<SizedJob>& jobs, MilliGpu& free) const;
+  void admit_new(const OracleView& view);
+  void admit_if_nobody_is_late(const OracleView& view, JobId job);
+  [[nodiscard]] std::vector<SizedJob*> admitted_by_deadline(const View& view);
+  [[nodiscard]] Outcome promise(const OracleView& view, Time margin = {});
 
+  SizedJobs sized_;                    // those admitted are pinned
+  std::vector<JobId> strangers_;       // that ran when it took over
   std::vector<Kind> kinds_;            // by job
   std::vector<std::uint32_t> levels_;  // by job: what it was promised first
 };

@@ -18,10 +18,12 @@ class Optimus {
   [[nodiscard]] static std::string_view name() { return "optimus"; }
 
   void decide(const OracleView& view, Decision& decision) {
+    sized_.observe(view);
     if (!rounds_.begins(view, decision)) return;
-    std::vector<SizedJob> jobs = jobs_to_size(view);
     MilliGpu free = view.cluster().up_gpus() * whole_gpu;
-    give_least_sizes(jobs, free);
+    sized_.reset(view);
+    sized_.give_least_sizes(view, free);
+    std::vector<SizedJob>& jobs = sized_.listed();
     std::priority_queue<std::pair<double, std::uint32_t>> gains;  // seconds a GPU, and ~position of the job
     const auto offer = [&](std::uint32_t at) {
       const double gain = gain_of_a_task(jobs[at], to_seconds(view.remaining(jobs[at].job)));
@@ -39,8 +41,10 @@ class Optimus {
       free -= job.milli_per_task;
       offer(at);
     }
-    give_sizes(jobs, decision);
+    sized_.carry_out(view, decision);
   }
+
+  void adopt(const View& view) { sized_.adopt(view); }
 
  private:
   // How much nearer the job's end comes with a task more, a GPU.
@@ -50,6 +54,7 @@ class Optimus {
   }
 
   SizingRounds rounds_;
+  SizedJobs sized_;
 };
 
 }  // namespace
@@ -60,7 +65,7 @@ PolicyInfo optimus_info() {
           .source =
               "Peng et al., Optimus, EuroSys 2018, section 4.2; knows the work left, which Optimus estimates from "
               "loss curves; tasks are all alike (no parameter servers)",
-          .complexity = "O(n log n + GPUs log n) a round",
+          .complexity = "O(running + GPUs log n) a round",
           .parameters =
               {{.name = "round_s", .fallback = 600.0, .meaning = "time between decisions", .least = 1e-3, .most = 1e9}},
           .make = [](const PolicyParameters& parameters, const PolicyContext&) -> Result<AnyPolicy> {

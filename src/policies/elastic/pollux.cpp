@@ -40,17 +40,22 @@ class Pollux {
   [[nodiscard]] static std::string_view name() { return "pollux"; }
 
   void decide(const View& view, Decision& decision) {
+    sized_.observe(view);
     if (!rounds_.begins(view, decision)) return;
-    std::vector<SizedJob> jobs = jobs_to_size(view);
     const MilliGpu all = view.cluster().up_gpus() * whole_gpu;
-    const auto share = all / static_cast<MilliGpu>(jobs.size());
-    std::vector<PolluxJob> of;
-    for (const SizedJob& job : jobs) of.push_back(objective_of(job, share, view));
+    const auto share = all / static_cast<MilliGpu>(view.running().size() + view.pending_count());
     MilliGpu free = all;
-    give_least_sizes(jobs, free);
-    maximize_speedups(jobs, of, free);
-    give_sizes(jobs, decision);
+    sized_.reset(view);
+    sized_.give_least_sizes(view, free);
+    objectives_.clear();
+    for (const SizedJob& job : sized_.listed()) {
+      objectives_.push_back(job.most == job.least ? PolluxJob{} : objective_of(job, share, view));
+    }
+    maximize_speedups(sized_.listed(), objectives_, free);
+    sized_.carry_out(view, decision);
   }
+
+  void adopt(const View& view) { sized_.adopt(view); }
 
  private:
   [[nodiscard]] PolluxJob objective_of(const SizedJob& job, MilliGpu share, const View& view) const {
@@ -67,6 +72,8 @@ class Pollux {
 
   SizingRounds rounds_;
   Time realloc_;
+  SizedJobs sized_;
+  std::vector<PolluxJob> objectives_;  // of the jobs listed
 };
 
 }  // namespace
@@ -104,7 +111,7 @@ PolicyInfo pollux_info() {
           .source =
               "Qiao et al., Pollux, OSDI 2021, section 4.2 (FITNESS with p = -1, re-allocation factor); sizes alone, "
               "placed by the run's rule, found by steepest ascent in place of a genetic search",
-          .complexity = "O(n most^2) a round, most: tasks of a job",
+          .complexity = "O(running x most^2) a round, most: tasks of a job; rigid jobs: O(running)",
           .parameters =
               {{.name = "round_s", .fallback = 60.0, .meaning = "time between decisions", .least = 1e-3, .most = 1e9},
                {.name = "realloc_s",

@@ -38,14 +38,17 @@ void SlurmBackfill::backfill(const View& view, Decision& decision) {
   }
 }
 
-// Ends are taken in order, so that each step is added behind the others.
 CapacityProfile SlurmBackfill::profile_of_running(const View& view) const {
-  CapacityProfile profile = empty_;
+  std::vector<std::vector<CapacityProfile::Part>> parts;
+  std::vector<CapacityProfile::Holder> holders;
+  parts.reserve(ends_.ends().size());
   for (const EstimatedEnds::End& end : ends_.ends()) {
-    const std::vector<CapacityProfile::Part> parts = profile.parts_of(view, end.job);
+    parts.push_back(empty_.parts_of(view, end.job));
     const Time until = std::max(end.time, view.now() + Time{1});
-    profile.change(view.now(), until, {view.shape(end.job), view.queue_of(end.job), parts}, -1);
+    holders.push_back({until, {view.shape(end.job), view.queue_of(end.job), parts.back()}});
   }
+  CapacityProfile profile = empty_;
+  profile.take_from(view.now(), holders);
   return profile;
 }
 

@@ -129,11 +129,14 @@ NodePacker::Ranking& NodePacker::ranking_of(const View& view, JobId job) {
   if (rankings_.size() * 2 * capacity_ > most_kept) {
     rankings_.clear();
     numbers_.clear();
+    alike_.clear();
     hidden_.clear();
   }
-  numbers_.emplace(Kind{queue, task, family}, static_cast<std::uint32_t>(rankings_.size()));
-  rankings_.push_back({.queue = queue, .task = task, .best = {}, .watts = {}});
-  return rankings_.back();
+  const auto [alike, is_new] = alike_.try_emplace({view.cluster().allowed_classes(task, queue), task, family},
+                                                  static_cast<std::uint32_t>(rankings_.size()));
+  numbers_.emplace(Kind{queue, task, family}, alike->second);
+  if (is_new) rankings_.push_back({.queue = queue, .task = task, .best = {}, .watts = {}});
+  return rankings_[alike->second];
 }
 
 // The score of the node as it is, or fits_not.

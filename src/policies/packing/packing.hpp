@@ -84,7 +84,7 @@ class NodePacker {
   };
   // The scores of all nodes for tasks that ask for the same: a tree of maxima whose leaves are the nodes in `order_`.
   struct Ranking {
-    std::uint32_t queue = 0;
+    std::uint32_t queue = 0;  // one of those that may use the same nodes
     Shape task{};
     JobId job = no_job;               // that was placed last
     std::vector<std::int32_t> best;   // node k has children 2k and 2k + 1
@@ -92,6 +92,8 @@ class NodePacker {
     std::uint64_t seen = 0;           // changes that it knows of
   };
   using Kind = std::tuple<std::uint32_t, Shape, std::uint32_t>;  // scheduling queue, one task, family where that counts
+  // The same without what nodes do not tell apart: the classes of them that the queue may use.
+  using Alike = std::tuple<std::vector<std::uint32_t>, Shape, std::uint32_t>;
 
   void prepare(const View& view);
   Choice choose_random(const View& view, const Shape& shape, std::uint32_t queue, const std::vector<NodeTasks>& taken);
@@ -119,6 +121,7 @@ class NodePacker {
   std::uint32_t models_ = 0;
   std::uint32_t capacity_ = 0;  // leaves of a ranking: a power of two
   std::map<Kind, std::uint32_t> numbers_;
+  std::map<Alike, std::uint32_t> alike_;
   std::vector<Ranking> rankings_;
   std::vector<NodeId> changes_;  // in order; `forgotten_` others came before
   std::uint64_t forgotten_ = 0;

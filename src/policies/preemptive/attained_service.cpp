@@ -28,11 +28,20 @@ ServiceSample::ServiceSample(std::vector<std::int64_t> services) : services_(std
   for (const std::int64_t service : services_) sums_.push_back(sums_.back() + static_cast<double>(service));
 }
 
-double ServiceSample::gittins_index(std::int64_t attained, std::int64_t look_ahead) const {
-  const auto place = [&](std::int64_t service) {
-    return static_cast<std::size_t>(std::upper_bound(services_.begin(), services_.end(), service) - services_.begin());
-  };
-  const std::size_t first = place(attained), beyond = place(later_by(Time{attained}, Time{look_ahead}).us);
+// Makes `place` the number of services up to that one.
+void ServiceSample::move_to(std::int64_t service, std::uint32_t& place) const {
+  const auto is_up_to = [&](std::size_t at) { return services_[at] <= service; };
+  const bool may_be_ahead = place <= services_.size() && (place == 0 || is_up_to(place - 1));
+  for (int step = 0; may_be_ahead && step < 4; ++step, ++place) {
+    if (place == services_.size() || !is_up_to(place)) return;
+  }
+  place = static_cast<std::uint32_t>(std::upper_bound(services_.begin(), services_.end(), service) - services_.begin());
+}
+
+double ServiceSample::gittins_index(std::int64_t attained, std::int64_t look_ahead, Place& place) const {
+  move_to(attained, place.first);
+  move_to(later_by(Time{attained}, Time{look_ahead}).us, place.beyond);
+  const std::size_t first = place.first, beyond = place.beyond;
   if (first == services_.size()) return 0;
   const auto finish = static_cast<double>(beyond - first), stay = static_cast<double>(services_.size() - beyond);
   const double expected =
@@ -103,7 +112,7 @@ void AttainedService::decide(const View& view, Decision& decision) {
   ask_to_wake(view, decision);
 }
 
-AttainedService::Key AttainedService::key_of(const View& view, JobId id) const {
+AttainedService::Key AttainedService::key_of(const View& view, JobId id) {
   const Job& job = jobs_[index(id)];
   if (options_.gittins) return {job.level, gittins_order(view, id)};
   // Jobs that never ran have no first start, and stand in order of submission.
@@ -111,10 +120,11 @@ AttainedService::Key AttainedService::key_of(const View& view, JobId id) const {
 }
 
 // Ascending as the index falls. An index is at most one job a microsecond, which one part in 10^18 tells apart.
-std::int64_t AttainedService::gittins_order(const View& view, JobId id) const {
-  const Time ran = view.ran(id) - jobs_[index(id)].ran_base;
+std::int64_t AttainedService::gittins_order(const View& view, JobId id) {
+  Job& job = jobs_[index(id)];
+  const Time ran = view.ran(id) - job.ran_base;
   const std::int64_t attained = mul_div(ran.us, view.shape(id).gpu_milli(), whole_gpu);
-  return -std::llround(sample_.gittins_index(attained, options_.look_ahead_gpu_us) * 1e18);
+  return -std::llround(sample_.gittins_index(attained, options_.look_ahead_gpu_us, job.place) * 1e18);
 }
 
 void AttainedService::note_events(const View& view) {

@@ -84,15 +84,28 @@ struct AttainedServiceOptions {
 /// A sample of services, from which the distribution of a job's service is estimated.
 class ServiceSample {
  public:
+  /// Where an index looked: how many services are up to what was attained, and up to the look-ahead beyond that.
+  struct Place {
+    std::uint32_t first = 0;
+    std::uint32_t beyond = 0;
+  };
+
   ServiceSample() = default;
   explicit ServiceSample(std::vector<std::int64_t> services);
 
   /// Gittins index of a job whose service S is drawn from the sample and which attained `attained` of it, with a fixed
   /// look-ahead: P(S - attained <= look_ahead) / E min(S - attained, look_ahead), both given S > attained. In jobs a
   /// service unit; 0 when no service of the sample is larger. O(log n).
-  [[nodiscard]] double gittins_index(std::int64_t attained, std::int64_t look_ahead) const;
+  [[nodiscard]] double gittins_index(std::int64_t attained, std::int64_t look_ahead) const {
+    Place place;
+    return gittins_index(attained, look_ahead, place);
+  }
+  /// The same, O(1) where the place is that of a little less service.
+  [[nodiscard]] double gittins_index(std::int64_t attained, std::int64_t look_ahead, Place& place) const;
 
  private:
+  void move_to(std::int64_t service, std::uint32_t& place) const;
+
   std::vector<std::int64_t> services_;  // ascending
   std::vector<double> sums_;            // [i] of the first i
 };
@@ -125,6 +138,7 @@ class AttainedService {
     std::int64_t entered = 0;  // when it entered its level
     std::uint32_t level = 0;
     bool came = false;
+    ServiceSample::Place place;
   };
   // A time at which a job is due for something; stale when the job's own time differs.
   struct Due {
@@ -144,14 +158,14 @@ class AttainedService {
   };
   struct Hooks;
 
-  [[nodiscard]] Key key_of(const View& view, JobId id) const;
+  [[nodiscard]] Key key_of(const View& view, JobId id);
   void note_events(const View& view);
   void catch_up(const View& view, JobId id);
   void cross_levels(const View& view);
   void promote_starved(const View& view);
   void learn_distribution(const View& view);
   void bring_indices_up_to_now(const View& view);
-  [[nodiscard]] std::int64_t gittins_order(const View& view, JobId id) const;
+  [[nodiscard]] std::int64_t gittins_order(const View& view, JobId id);
   [[nodiscard]] Time time_to(const Shape& shape, std::uint32_t level) const;
   void plan_crossing(const Shape& shape, JobId id);
   void plan_promotion(const View& view, JobId id);

@@ -27,27 +27,35 @@ void Gandiva::note_events(const View& view) {
     const View then = view.at(event);
     if (leaves_cluster(event.kind)) running_[view.queue_of(event.job)].erase(turn_of(view, event.job));
     if (event.kind == EventKind::withdraw) {
-      waiting_[{view.queue_of(event.job), then.demand(event.job)}].erase(turn_of(view, event.job));
+      wait_no_more({view.queue_of(event.job), then.demand(event.job)}, turn_of(view, event.job));
     }
     if (enters_queue(event.kind)) {
       std::int64_t& since_us = since_us_[index(event.job)];
       // One that is submitted again was given another size by its user, and keeps its turn.
       if (event.kind != EventKind::submit || since_us == not_yet) since_us = view.now().us;
-      waiting_[{view.queue_of(event.job), then.demand(event.job)}].insert(turn_of(view, event.job));
+      wait({view.queue_of(event.job), then.demand(event.job)}, turn_of(view, event.job));
     }
   }
 }
 
+void Gandiva::wait(const Class& of, const Turn& turn) {
+  std::set<Turn>& waiting = waiting_[of];
+  const bool is_first = waiting.empty() || turn < *waiting.begin();
+  if (is_first && !waiting.empty()) firsts_.erase({*waiting.begin(), of});
+  if (is_first) firsts_.insert({turn, of});
+  waiting.insert(turn);
+}
+
+void Gandiva::wait_no_more(const Class& of, const Turn& turn) {
+  std::set<Turn>& waiting = waiting_[of];
+  waiting.erase(turn);
+  if (firsts_.erase({turn, of}) > 0 && !waiting.empty()) firsts_.insert({*waiting.begin(), of});
+}
+
+// Of a class without room only the first job is tried. The next one of a class comes later in the order.
 void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
-  std::set<std::pair<std::uint32_t, std::uint32_t>> blocked;
-  for (;;) {
-    auto best = waiting_.end();
-    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-      if (at->second.empty() || blocked.contains(at->first)) continue;
-      if (best == waiting_.end() || *at->second.begin() < *best->second.begin()) best = at;
-    }
-    if (best == waiting_.end()) return;
-    const Turn turn = *best->second.begin();
+  for (auto first = firsts_.begin(); first != firsts_.end();) {
+    const auto [turn, of] = *first;
     const JobId job = turn.place.job;
     // One suspended at this instant may keep its place, but does not suspend others in turn.
     const bool came_now = turn.since_us == view.now().us;
@@ -55,13 +63,14 @@ void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
         (came_now && decision.restore(job) == Verdict::ok) || decision.start(job) == Verdict::ok ||
         (may_suspend && !came_now && (gather_on_one_node(view, decision, job) || make_room(view, decision, job)));
     if (!placed) {
-      blocked.insert(best->first);
+      ++first;
       continue;
     }
-    if (may_suspend) blocked.clear();  // a gang that was suspended may leave room for those passed over
-    best->second.erase(turn);
+    wait_no_more(of, turn);
     since_us_[index(job)] = view.now().us;
     running_[view.queue_of(job)].insert(turn_of(view, job));
+    // A gang that was suspended may leave room for those passed over.
+    first = may_suspend ? firsts_.begin() : firsts_.upper_bound({turn, of});
   }
 }
 
@@ -91,7 +100,7 @@ bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {
       continue;
     }
     since_us_[index(other)] = view.now().us;
-    waiting_[{view.queue_of(other), view.demand(other)}].insert(turn_of(view, other));
+    wait({view.queue_of(other), view.demand(other)}, turn_of(view, other));
   }
   return started;
 }
@@ -189,7 +198,9 @@ PolicyInfo gandiva_info() {
   return {.name = "gandiva",
           .summary = "time slicing: jobs that do not fit together take turns, a slice each; migration",
           .source = "Gandiva (OSDI'18), section 3: suspend-resume in slices of about a minute, migration; no packing",
-          .complexity = "O(shapes + log n); migration O(nodes + running) for a shape at a slice",
+          .complexity =
+              "O(classes + log n), a class: waiting jobs of one shape and virtual cluster; migration O(nodes + "
+              "running) for a shape at a slice",
           .parameters = {{.name = "slice_s",
                           .fallback = 60.0,
                           .meaning = "seconds that a job runs before it may be suspended for a waiting one",

@@ -19,7 +19,8 @@ namespace gpusched {
 /// Round robin over whole jobs (suspend and resume). Waiting jobs stand in the order in which they began to wait, and
 /// start whenever they fit, passing over those that do not. At each multiple of the slice while any job waits,
 /// jobs that have run for a slice or longer make room for them, the longest-running first, and queue up again; as many
-/// as the waiting job needs, or none. Cost: O(log n) a start or suspension and O(shapes) an event.
+/// as the waiting job needs, or none. Cost: O(log n) a start or suspension, and an attempt for each class of waiting
+/// jobs (shape and virtual cluster) at an event, at a slice after each start.
 ///
 /// With migration (section 3.2 of the paper), a job that wants GPUs of one node, and finds them idle on several, first
 /// has small jobs moved away from the node that needs the fewest GPUs more: each in whole to the fullest other node
@@ -54,7 +55,12 @@ class Gandiva {
   [[nodiscard]] Turn turn_of(const View& view, JobId job) const {
     return {since_us_[index(job)], view.queue_place(job)};
   }
+  // Jobs that wait in one scheduling queue for one demand.
+  using Class = std::pair<std::uint32_t, std::uint32_t>;
+
   void note_events(const View& view);
+  void wait(const Class& of, const Turn& turn);
+  void wait_no_more(const Class& of, const Turn& turn);
   void serve(const View& view, Decision& decision, bool may_suspend);
   bool make_room(const View& view, Decision& decision, JobId job);
 
@@ -74,9 +80,10 @@ class Gandiva {
   Options options_;
   Time next_wake_ = Time::max();
   std::vector<std::int64_t> since_us_;  // by job: when it began to run or to wait
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<Turn>> waiting_;  // by (scheduling queue, shape)
-  std::vector<std::set<Turn>> running_;                                        // by scheduling queue
-  std::vector<std::vector<Movable>> movables_;                                 // by node, of one attempt to gather
+  std::map<Class, std::set<Turn>> waiting_;
+  std::set<std::pair<Turn, Class>> firsts_;     // of those that wait, the first of each class
+  std::vector<std::set<Turn>> running_;         // by scheduling queue
+  std::vector<std::vector<Movable>> movables_;  // by node, of one attempt to gather
 };
 
 }  // namespace gpusched

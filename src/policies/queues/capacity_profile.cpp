@@ -43,8 +43,7 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
     model_[cell] = &mig_models[cluster.migs[node.mig].model];
     empty_.resize(empty_.size() + std::size_t{node.gpus} * most_mig_slices, whole_gpu);
   }
-  begins_.assign(1, Time{std::numeric_limits<std::int64_t>::min()});
-  free_ = empty_;
+  steps_ = StepList(empty_);
 }
 
 std::vector<CapacityProfile::Part> CapacityProfile::parts_of(const View& view, JobId job) const {
@@ -74,52 +73,42 @@ CapacityProfile::Started CapacityProfile::start(const View& view, Decision& deci
   return Started::elsewhere;
 }
 
-void CapacityProfile::drop_before(Time now) {
-  const std::size_t current = step_at(now);
-  if (current * 2 < begins_.size()) return;  // moving the rest up is paid by as many steps that are gone
-  begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(current));
-  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(current * width()));
-}
-
-std::size_t CapacityProfile::step_at(Time t) const {
-  return static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), t) - begins_.begin()) - 1;
-}
-
-std::size_t CapacityProfile::split_at(Time t) {
-  const std::size_t step = step_at(t);
-  if (begins_[step] == t) return step;
-  begins_.insert(begins_.begin() + static_cast<std::ptrdiff_t>(step) + 1, t);
-  free_.insert(free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width()), width(), 0);
-  std::copy_n(free_.begin() + static_cast<std::ptrdiff_t>(step * width()), width(),
-              free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width()));
-  return step + 1;
-}
-
-void CapacityProfile::join(std::size_t step) {
-  if (step == 0 || step == begins_.size() || !std::ranges::equal(row(step - 1), row(step))) return;
-  begins_.erase(begins_.begin() + static_cast<std::ptrdiff_t>(step));
-  const auto first = free_.begin() + static_cast<std::ptrdiff_t>(step * width());
-  free_.erase(first, first + static_cast<std::ptrdiff_t>(width()));
-}
-
 void CapacityProfile::change(Time start, Time end, const Gang& gang, int sign) {
-  start = std::max(start, begins_.front());
+  start = std::max(start, steps_.front());
   if (!(start < end)) return;
-  const std::size_t first = split_at(start);
-  const std::size_t last = split_at(end);
-  if (width() == 1) {  // one number a step: a loop that compilers vectorise, in which backfilling spends its time
-    const std::int64_t gpu_milli = sign * gang.shape.gpu_milli();
-    std::for_each(free_.begin() + static_cast<std::ptrdiff_t>(first), free_.begin() + static_cast<std::ptrdiff_t>(last),
-                  [gpu_milli](std::int64_t& free) { free += gpu_milli; });
+  Step first = steps_.split(start);
+  const std::size_t blocks = steps_.blocks();
+  const Step last = steps_.split(end);
+  if (steps_.blocks() != blocks) first = steps_.at(start);
+  if (width() == 1) {
+    steps_.add(first, last, sign * gang.shape.gpu_milli());
   } else {
-    for (std::size_t step = first; step < last; ++step) add(step, gang, sign);
+    for (Step step = first; !(step == last); step = steps_.next(step)) add(steps_.lanes(step), gang, sign);
   }
-  join(last);
-  join(first);
+  steps_.join(last);
+  steps_.join(first);
 }
 
-void CapacityProfile::add(std::size_t step, const Gang& gang, int sign) {
-  std::int64_t* const lanes = &free_[step * width()];
+// From the last end backwards: what is held before an end is what is held behind it, and the gang.
+void CapacityProfile::take_from(Time now, std::span<const Holder> holders) {
+  std::vector<Time> begins;
+  std::vector<std::int64_t> rows, row = empty_;
+  for (auto holder = holders.rbegin(); holder != holders.rend();) {
+    const Time end = holder->end;
+    const std::vector<std::int64_t> behind = row;
+    for (; holder != holders.rend() && holder->end == end; ++holder) add(row.data(), holder->gang, -1);
+    if (row == behind) continue;
+    begins.push_back(end);
+    rows.insert(rows.end(), behind.begin(), behind.end());
+  }
+  if (begins.empty()) return;
+  begins.push_back(now);
+  rows.insert(rows.end(), row.begin(), row.end());
+  for (std::size_t step = begins.size(); step-- > 0;)
+    steps_.append(begins[step], Row(rows).subspan(step * width(), width()));
+}
+
+void CapacityProfile::add(std::int64_t* lanes, const Gang& gang, int sign) const {
   const std::int64_t gpu_milli = sign * gang.shape.gpu_milli();
   if (const std::size_t quota = quota_lane(gang.queue); quota < width()) lanes[quota] += gpu_milli;
   if (!by_node_) {
@@ -151,20 +140,22 @@ MigSlices CapacityProfile::slices_of(std::uint32_t cell, std::uint8_t slice) con
 
 bool CapacityProfile::is_free(Time start, Time end, const Gang& gang) const {
   const std::int64_t wanted = gang.shape.gpu_milli();
-  for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
-    if (!holds(row(step), quota_lane(gang.queue), wanted)) return false;
-    if (!by_node_ && row(step)[0] < wanted) return false;
-    if (has_slices_ && !parts_are_free(step, gang)) return false;
+  Step step = steps_.at(start);
+  if (width() == 1) return steps_.first_below(step, wanted, end) == steps_.end();
+  for (; !(step == steps_.end()) && steps_.begin(step) < end; step = steps_.next(step)) {
+    const Row row = steps_.row(step);
+    if (!holds(row, quota_lane(gang.queue), wanted)) return false;
+    if (!by_node_ && row[0] < wanted) return false;
+    if (has_slices_ && !parts_are_free(row, gang)) return false;
     for (const Part& part : gang.parts) {
-      if (!has_slices(part.cell) && tasks_in(row(step), part.cell, gang.shape, nullptr) < part.tasks) return false;
+      if (!has_slices(part.cell) && tasks_in(row, part.cell, gang.shape, nullptr) < part.tasks) return false;
     }
   }
   return true;
 }
 
 // Precondition: some cell has slices. Nothing of what the gang takes there is then more than there is.
-bool CapacityProfile::parts_are_free(std::size_t step, const Gang& gang) const {
-  const Row before = row(step);
+bool CapacityProfile::parts_are_free(Row before, const Gang& gang) const {
   std::vector<std::int64_t> after(before.begin(), before.end());
   for (const Part& part : gang.parts) {
     if (has_slices(part.cell)) add_part(after.data(), part, gang.shape, -1);
@@ -176,8 +167,10 @@ bool CapacityProfile::parts_are_free(std::size_t step, const Gang& gang) const {
 }
 
 bool CapacityProfile::is_overdrawn(Time start, Time end) const {
-  for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
-    if (std::ranges::any_of(row(step), [](std::int64_t free) { return free < 0; })) return true;
+  Step step = steps_.at(start);
+  if (width() == 1) return !(steps_.first_below(step, 0, end) == steps_.end());
+  for (; !(step == steps_.end()) && steps_.begin(step) < end; step = steps_.next(step)) {
+    if (std::ranges::any_of(steps_.row(step), [](std::int64_t free) { return free < 0; })) return true;
   }
   return false;
 }
@@ -217,32 +210,46 @@ std::int64_t CapacityProfile::tasks_on(Row row, std::uint32_t cell, std::uint32_
   return std::max<std::int64_t>(row[slice_lane(cell, device)], 0) / shape.gpu_milli_per_task;
 }
 
-std::vector<bool> CapacityProfile::allowed_cells(const Shape& shape, std::uint32_t queue,
-                                                 const ClusterState& cluster) const {
-  std::vector<bool> allowed(cells_);
+std::vector<std::uint32_t> CapacityProfile::allowed_cells(const Shape& shape, std::uint32_t queue,
+                                                          const ClusterState& cluster) const {
+  std::vector<std::uint32_t> allowed;
   for (std::uint32_t cell = 0; cell < cells_; ++cell) {
-    allowed[cell] = cluster.node_allowed(node_of_cell_[cell], shape, queue);
+    if (cluster.node_allowed(node_of_cell_[cell], shape, queue)) allowed.push_back(cell);
   }
   return allowed;
 }
 
 std::int64_t CapacityProfile::capacity_for(Row row, const Shape& shape, std::uint32_t queue,
-                                           const std::vector<bool>& allowed, const ClusterState& cluster) const {
+                                           const std::vector<std::uint32_t>& allowed,
+                                           const ClusterState& cluster) const {
   if (!holds(row, quota_lane(queue), shape.gpu_milli())) return 0;
   std::int64_t tasks = 0;
-  for (std::uint32_t cell = 0; cell < cells_ && tasks < shape.tasks; ++cell) {
-    if (allowed[cell]) tasks += tasks_in(row, cell, shape, &cluster);
+  for (const std::uint32_t cell : allowed) {
+    if (tasks >= shape.tasks) break;
+    tasks += tasks_in(row, cell, shape, &cluster);
   }
   return tasks;
 }
 
+void CapacityProfile::lower(std::vector<std::int64_t>& common, Row row, std::uint32_t queue,
+                            const std::vector<std::uint32_t>& allowed) const {
+  const auto lower_span = [&](std::size_t first, std::size_t count) {
+    for (std::size_t lane = first; lane < first + count; ++lane) common[lane] = std::min(common[lane], row[lane]);
+  };
+  if (const std::size_t quota = quota_lane(queue); quota < width()) lower_span(quota, 1);
+  for (const std::uint32_t cell : allowed) {
+    lower_span(cell * lanes_per_cell(), lanes_per_cell());
+    if (has_slices(cell)) lower_span(slice_lane(cell, 0), std::size_t{cards_of_cell_[cell]} * most_mig_slices);
+  }
+}
+
 // One cell for the whole gang, the one with the least room to spare; else the roomiest cells first.
 std::vector<CapacityProfile::Part> CapacityProfile::choose(Row row, const Shape& shape,
-                                                           const std::vector<bool>& allowed,
+                                                           const std::vector<std::uint32_t>& allowed,
                                                            const ClusterState& cluster) const {
   std::vector<std::tuple<std::int64_t, MilliGpu, std::uint32_t>> cells;  // tasks (negative), free, cell
-  for (std::uint32_t cell = 0; cell < cells_; ++cell) {
-    const std::int64_t tasks = allowed[cell] ? tasks_in(row, cell, shape, &cluster) : 0;
+  for (const std::uint32_t cell : allowed) {
+    const std::int64_t tasks = tasks_in(row, cell, shape, &cluster);
     if (tasks > 0) cells.emplace_back(-tasks, row[cell * lanes_per_cell()], cell);
   }
   std::sort(cells.begin(), cells.end());
@@ -304,21 +311,21 @@ std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length
     const auto start = earliest(now, Time::max(), length, shape, queue);
     return start ? std::optional(Hole{*start, {}}) : std::nullopt;
   }
-  const std::vector<bool> allowed = allowed_cells(shape, queue, cluster);
+  const std::vector<std::uint32_t> allowed = allowed_cells(shape, queue, cluster);
   const auto fits = [&](Row row) { return capacity_for(row, shape, queue, allowed, cluster) >= shape.tasks; };
   std::vector<std::int64_t> common;
-  for (std::size_t start = step_at(now); start < begins_.size();) {
-    const Time begin = std::max(begins_[start], now);
-    common.assign(row(start).begin(), row(start).end());
-    std::size_t resume = start + 1;
-    bool holds = fits(common);
-    for (std::size_t step = start + 1; holds && step < begins_.size() && begins_[step] < begin + length; ++step) {
-      for (std::size_t i = 0; i < common.size(); ++i) {
-        common[i] = std::min(common[i], row(step)[i]);
-      }
+  for (Step start = steps_.at(now); !(start == steps_.end());) {
+    const Time begin = std::max(steps_.begin(start), now);
+    const Row first = steps_.row(start);
+    Step resume = steps_.next(start);
+    bool holds = fits(first);
+    if (holds) common.assign(first.begin(), first.end());
+    for (Step step = resume; holds && !(step == steps_.end()) && steps_.begin(step) < begin + length;
+         step = steps_.next(step)) {
+      lower(common, steps_.row(step), queue, allowed);
       holds = fits(common);
       // A step without room by itself rules out every start up to it.
-      if (!holds && !fits(row(step))) resume = step + 1;
+      if (!holds && !fits(steps_.row(step))) resume = steps_.next(step);
     }
     if (holds) return Hole{begin, choose(common, shape, allowed, cluster)};
     start = resume;
@@ -328,24 +335,39 @@ std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length
 
 std::optional<Time> CapacityProfile::earliest(Time from, Time before, Time length, const Shape& shape,
                                               std::uint32_t queue) const {
+  if (width() > 1) return earliest_by_rows(from, before, length, shape, queue);
+  const std::int64_t wanted = shape.gpu_milli();
+  Time begin = from;
+  for (Step step = steps_.at(from);;) {
+    const Step first = steps_.first_of(step, wanted);
+    if (first == steps_.end()) return std::nullopt;
+    if (!(first == step)) begin = steps_.begin(first);
+    if (!(begin < before)) return std::nullopt;
+    step = steps_.first_below(first, wanted, std::min(begin + length, before));
+    if (step == steps_.end()) return begin;
+  }
+}
+
+std::optional<Time> CapacityProfile::earliest_by_rows(Time from, Time before, Time length, const Shape& shape,
+                                                      std::uint32_t queue) const {
   const std::int64_t wanted = shape.gpu_milli();
   const std::size_t quota = quota_lane(queue);
-  const std::size_t width = this->width();
-  const auto fits = [&](std::size_t step) {
-    const std::int64_t* const free = &free_[step * width];
-    return free[0] >= wanted && (quota == width || free[quota] >= wanted);
+  const auto fits = [&](Step step) {
+    const Row row = steps_.row(step);
+    return row[0] >= wanted && holds(row, quota, wanted);
   };
   Time begin = from;
-  for (std::size_t step = step_at(from); step < begins_.size();) {
+  for (Step step = steps_.at(from); !(step == steps_.end());) {
     while (!fits(step)) {
-      if (++step == begins_.size()) return std::nullopt;
-      begin = begins_[step];
+      step = steps_.next(step);
+      if (step == steps_.end()) return std::nullopt;
+      begin = steps_.begin(step);
     }
     if (!(begin < before)) return std::nullopt;
     const Time until = std::min(begin + length, before);
-    do ++step;
-    while (step < begins_.size() && begins_[step] < until && fits(step));
-    if (step == begins_.size() || begins_[step] >= until) return begin;
+    do step = steps_.next(step);
+    while (!(step == steps_.end()) && steps_.begin(step) < until && fits(step));
+    if (step == steps_.end() || steps_.begin(step) >= until) return begin;
   }
   return std::nullopt;
 }

@@ -15,6 +15,7 @@
 #include "gpusched/data/mig.hpp"
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
+#include "src/policies/queues/step_list.hpp"
 
 namespace gpusched {
 
@@ -23,8 +24,9 @@ namespace gpusched {
 /// Nodes with MIG have a lane for each memory slice of each GPU, and what is planned there is certain instances; the
 /// shares of other GPUs are added up over each node.
 ///
-/// With S steps and C cells: change() is O(S C); earliest() O(S) where there is one cell; find() O(S) then, else
-/// O(S^2 C).
+/// With S steps and C cells that the gang may use: where there is one cell and no quota, all is O(S / 64 + 64) but for
+/// earliest(), and find() then, which cost that for each time that ends room too early. Else change() is O(S) and O(S^2
+/// C) finds a hole.
 class CapacityProfile {
  public:
   /// Tasks of a gang in one cell.
@@ -63,7 +65,15 @@ class CapacityProfile {
   Started start(const View& view, Decision& decision, JobId job, std::vector<Part>& parts) const;
 
   /// Forgets what was before `now`.
-  void drop_before(Time now);
+  void drop_before(Time now) { steps_.drop_before(now); }
+
+  /// Takes what these gangs hold from `now` until they end, from a profile of which nothing is taken: with each an end
+  /// after `now`, rising. O(gangs).
+  struct Holder {
+    Time end{};
+    Gang gang;
+  };
+  void take_from(Time now, std::span<const Holder> holders);
 
   /// Takes (sign -1) or gives back (+1) capacity from `start` until `end`, as far as that is not forgotten. More may be
   /// taken than is there.
@@ -81,7 +91,8 @@ class CapacityProfile {
                                              std::uint32_t queue) const;
 
  private:
-  using Row = std::span<const std::int64_t>;
+  using Row = StepList::Row;
+  using Step = StepList::At;
 
   // A row holds what is free: of each cell GPU thousandths and, with nodes, CPU thousandths and MiB; then the quota of
   // each virtual cluster; then what is free of each memory slice of GPUs in nodes with MIG, in GPU thousandths. A GPU
@@ -107,30 +118,27 @@ class CapacityProfile {
   void choose_slices(std::vector<std::int64_t>& row, std::uint32_t cell, std::uint32_t tasks, const Shape& shape,
                      const ClusterState& cluster, std::vector<Part>& parts) const;
   void add_part(std::int64_t* lanes, const Part& part, const Shape& shape, int sign) const;
-  void add(std::size_t step, const Gang& gang, int sign);
+  void add(std::int64_t* lanes, const Gang& gang, int sign) const;
   [[nodiscard]] static bool holds(Row row, std::size_t lane, std::int64_t wanted) {
     return lane == row.size() || row[lane] >= wanted;
   }
 
-  [[nodiscard]] bool parts_are_free(std::size_t step, const Gang& gang) const;
+  [[nodiscard]] bool parts_are_free(Row row, const Gang& gang) const;
   // `cluster`: null for cells without slices.
   [[nodiscard]] std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape,
                                       const ClusterState* cluster) const;
-  [[nodiscard]] std::vector<bool> allowed_cells(const Shape& shape, std::uint32_t queue,
-                                                const ClusterState& cluster) const;
+  [[nodiscard]] std::vector<std::uint32_t> allowed_cells(const Shape& shape, std::uint32_t queue,
+                                                         const ClusterState& cluster) const;
   // Tasks that fit into the allowed cells and the quota, up to the gang's.
   [[nodiscard]] std::int64_t capacity_for(Row row, const Shape& shape, std::uint32_t queue,
-                                          const std::vector<bool>& allowed, const ClusterState& cluster) const;
-  [[nodiscard]] std::vector<Part> choose(Row row, const Shape& shape, const std::vector<bool>& allowed,
+                                          const std::vector<std::uint32_t>& allowed, const ClusterState& cluster) const;
+  [[nodiscard]] std::vector<Part> choose(Row row, const Shape& shape, const std::vector<std::uint32_t>& allowed,
                                          const ClusterState& cluster) const;
-
-  // The step in which `t` lies. Precondition: t is not before the first.
-  [[nodiscard]] std::size_t step_at(Time t) const;
-  // The step in which `t` lies, made to begin at `t`.
-  std::size_t split_at(Time t);
-  // Makes the step one with that before it when they are alike.
-  void join(std::size_t step);
-  [[nodiscard]] Row row(std::size_t step) const { return Row(free_).subspan(step * width(), width()); }
+  // Leaves of `common` no more than the row has, in all that concerns those cells and that queue.
+  void lower(std::vector<std::int64_t>& common, Row row, std::uint32_t queue,
+             const std::vector<std::uint32_t>& allowed) const;
+  [[nodiscard]] std::optional<Time> earliest_by_rows(Time from, Time before, Time length, const Shape& shape,
+                                                     std::uint32_t queue) const;
 
   bool by_node_ = false;
   std::uint32_t cells_ = 0;
@@ -141,9 +149,7 @@ class CapacityProfile {
   std::uint32_t quotas_ = 0;                  // of virtual clusters
   bool has_slices_ = false;                   // some cell has
   std::vector<std::int64_t> empty_;           // the row of the empty cluster
-  // Steps lie side by side, because looking for a hole walks over them all: when each begins, and its row.
-  std::vector<Time> begins_;
-  std::vector<std::int64_t> free_;
+  StepList steps_;
 };
 
 }  // namespace gpusched

@@ -64,14 +64,15 @@ class JobHeaps {
   void start_in_order(bool skip, bool settles, Start start) {
     for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) tree_.begin_pass(queue, order(queue));
     const auto queues = static_cast<std::uint32_t>(queues_.size());
-    if (one_order_) return start_jobs({0, queues}, skip, settles, start);
-    for (std::uint32_t queue = 0; queue < queues; ++queue) start_jobs({queue, queue + 1}, skip, settles, start);
+    if (one_order_) return start_jobs(skip, settles, start, {0, queues});
+    for (std::uint32_t queue = 0; queue < queues; ++queue) start_jobs(skip, settles, start, {queue, queue + 1});
   }
 
   /// Takes out the first of all; no_job when there is none. Precondition: `one_order`.
   JobId pop() {
     for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) tree_.begin_pass(queue, order(queue));
-    const Place first = first_of({0, static_cast<std::uint32_t>(queues_.size())});
+    open_turns({0, static_cast<std::uint32_t>(queues_.size())});
+    const Place first = next_turn();
     if (first.demand == no_index) return no_job;
     const JobId job = queues_[first.queue][first.demand].front().place.job;
     take(first);
@@ -93,6 +94,14 @@ class JobHeaps {
     std::uint32_t queue = 0, demand = no_index;
   };
 
+  struct Turn {
+    Entry first;
+    Place place;
+  };
+  struct LaterTurn {
+    bool operator()(const Turn& a, const Turn& b) const { return Later{}(a.first, b.first); }
+  };
+
   // The order of a queue's demands by their first jobs.
   [[nodiscard]] auto order(std::uint32_t queue) const {
     return [&heaps = queues_[queue]](std::uint32_t a, std::uint32_t b) {
@@ -101,8 +110,11 @@ class JobHeaps {
   }
 
   template <class Start>
-  void start_jobs(Span span, bool skip, bool settles, Start start) {
-    for (Place first = first_of(span); first.demand != no_index; first = first_of(span)) {
+  void start_jobs(bool skip, bool settles, Start start, Span queues) {
+    const bool is_one = queues.end - queues.begin == 1;
+    const auto next = [&] { return is_one ? Place{queues.begin, tree_.first(queues.begin)} : next_turn(); };
+    if (!is_one) open_turns(queues);
+    for (Place first = next(); first.demand != no_index; first = next()) {
       const JobId job = queues_[first.queue][first.demand].front().place.job;
       if (start(job)) {
         take(first);
@@ -111,20 +123,28 @@ class JobHeaps {
       } else {
         return;
       }
+      if (!is_one) offer(first.queue);
     }
   }
 
-  // Where the first job of these queues is, the demands passed over left out.
-  [[nodiscard]] Place first_of(Span queues) const {
-    Place best;
-    for (std::uint32_t queue = queues.begin; queue < queues.end; ++queue) {
-      const std::uint32_t demand = tree_.first(queue);
-      if (demand == no_index) continue;
-      const bool better =
-          best.demand == no_index || Later{}(queues_[best.queue][best.demand].front(), queues_[queue][demand].front());
-      if (better) best = {queue, demand};
-    }
-    return best;
+  // The first jobs of these queues, each with its queue and demand, the demands passed over left out.
+  void open_turns(Span queues) {
+    turns_.clear();
+    for (std::uint32_t queue = queues.begin; queue < queues.end; ++queue) offer(queue);
+  }
+  void offer(std::uint32_t queue) {
+    const std::uint32_t demand = tree_.first(queue);
+    if (demand == no_index) return;
+    turns_.push_back({queues_[queue][demand].front(), {queue, demand}});
+    std::push_heap(turns_.begin(), turns_.end(), LaterTurn{});
+  }
+  // Where the first of them is.
+  Place next_turn() {
+    if (turns_.empty()) return {};
+    std::pop_heap(turns_.begin(), turns_.end(), LaterTurn{});
+    const Place place = turns_.back().place;
+    turns_.pop_back();
+    return place;
   }
 
   void take(Place place) {
@@ -137,6 +157,7 @@ class JobHeaps {
   bool one_order_;
   std::vector<std::vector<std::vector<Entry>>> queues_;  // [queue][demand]
   DemandTree tree_;
+  std::vector<Turn> turns_;  // a heap, the first job in front
 };
 
 }  // namespace gpusched

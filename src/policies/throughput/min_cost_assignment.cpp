@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "gpusched/core/types.hpp"
 
@@ -17,32 +18,40 @@ std::vector<std::uint32_t> min_cost_assignment(const std::vector<double>& cost,
   std::vector<std::uint32_t> column_of(rows, no_index);
   // With these potentials the reduced cost cost - row - column of a pair is never negative, and 0 where it is assigned.
   std::vector<double> row_potential(rows, 0.0), column_potential(columns, 0.0);
+  // Of columns whose distance is settled `open` is infinite and `barred` makes every way to them infinitely long, so
+  // that the loops over all columns ask nothing else.
+  std::vector<double> distance(columns), open(columns), barred(columns);
+  std::vector<std::uint32_t> from_row(columns), done;  // the row before a column on the shortest path to it
   for (std::uint32_t added = 0; added < rows; ++added) {
-    std::vector<double> distance(columns, never);
-    std::vector<std::uint32_t> from_row(columns, no_index);  // the row before a column on the shortest path to it
-    std::vector<bool> done(columns, false);
+    std::fill(open.begin(), open.end(), never);
+    barred = column_potential;
+    done.clear();
     const auto relax = [&](std::uint32_t row, double so_far) {
+      const double* const costs = &cost[std::size_t{row} * columns];
+      const double potential = row_potential[row];
       for (std::uint32_t column = 0; column < columns; ++column) {
-        if (done[column]) continue;
-        const double reduced =
-            cost[std::size_t{row} * columns + column] - row_potential[row] - column_potential[column];
-        if (so_far + reduced >= distance[column]) continue;
-        distance[column] = so_far + reduced;
+        const double through = so_far + (costs[column] - potential - barred[column]);
+        if (through >= open[column]) continue;
+        open[column] = through;
         from_row[column] = row;
       }
     };
     relax(added, 0);
     std::uint32_t end = no_index;
     while (end == no_index) {
+      // A branch that is seldom taken: std::min_element would wait for each comparison.
       std::uint32_t nearest = no_index;
+      double least = never;
       for (std::uint32_t column = 0; column < columns; ++column) {
-        if (!done[column] && distance[column] < never &&
-            (nearest == no_index || distance[column] < distance[nearest])) {
+        if (open[column] < least) [[unlikely]] {
+          least = open[column];
           nearest = column;
         }
       }
       GPUSCHED_ASSERT(nearest != no_index, "no assignment has a finite cost");
-      done[nearest] = true;
+      distance[nearest] = std::exchange(open[nearest], never);
+      barred[nearest] = -never;
+      done.push_back(nearest);
       if (rows_of[nearest].size() < capacity[nearest]) {
         end = nearest;
       } else {
@@ -50,8 +59,7 @@ std::vector<std::uint32_t> min_cost_assignment(const std::vector<double>& cost,
       }
     }
     const double length = distance[end];
-    for (std::uint32_t column = 0; column < columns; ++column) {
-      if (!done[column]) continue;
+    for (const std::uint32_t column : done) {
       for (const std::uint32_t row : rows_of[column]) row_potential[row] += length - distance[column];
       column_potential[column] -= length - distance[column];
     }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a policy costs grows with the work that it is given, not with what lies around: every policy of the registry,
+// with each number of its world doubled apart. Operations are counted, so that the same program gives the same figures.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpusched/policy/simulate.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
+#include "src/policies/throughput/linear_program.hpp"
+#include "tests/growth/growth_world.hpp"
+#include "tests/growth/operation_count.hpp"
+#include "tests/support/changing_signals.hpp"
+
+namespace gpusched::test {
+namespace {
+
+/// A number of the world that is doubled, from what to twice that, and what the operations of a run may grow by.
+struct Doubling {
+  std::string_view what;
+  std::uint32_t WorldSize::*number = nullptr;
+  WorldSize from;
+  double most = 0;
+};
+
+// More jobs are more work, and their queue is longer: O(log n) of that shows. Nothing else is more work. A virtual
+// cluster has a queue of its own, of which most policies try the first job wherever room appears, and a shape that does
+// not fit tells nothing of those that ask for less of something: these two show, but less than they grow.
+const std::vector<Doubling>& doublings() {
+  static const std::vector<Doubling> all{
+      {"jobs", &WorldSize::jobs, {.jobs = 1000}, 2.35},
+      {"nodes", &WorldSize::nodes, {.jobs = 1000, .nodes = 24}, 1.3},
+      {"users", &WorldSize::users, {.jobs = 1500, .users = 200}, 1.3},
+      {"virtual clusters", &WorldSize::vcs, {.jobs = 1500, .nodes = 40, .vcs = 16}, 1.55},
+      {"shapes", &WorldSize::shapes, {.jobs = 1500, .shapes = 64}, 1.5},
+  };
+  return all;
+}
+
+/// What a policy may grow by beyond that.
+struct Exception {
+  std::string_view policy, what;
+  double most = 0;  ///< 0: it refuses such a world, in words
+  std::string_view reason;
+};
+
+constexpr std::string_view no_vcs = "it knows no virtual clusters, as what it repeats";
+
+const std::vector<Exception>& exceptions();
+
+/// What the runs are of: a policy as the command line takes it, on jobs that have deadlines or not.
+struct Subject {
+  std::string policy;
+  bool deadlines = true;
+
+  friend std::ostream& operator<<(std::ostream& out, const Subject& subject) {
+    return out << subject.policy << (subject.deadlines ? "" : " without deadlines");
+  }
+};
+
+const PolicyRegistry& policies() {
+  static const PolicyRegistry all = PolicyRegistry::standard();
+  return all;
+}
+
+// All rows of the registry, and the ways of backfilling.
+std::vector<Subject> subjects() {
+  std::vector<Subject> all;
+  for (const PolicyInfo& info : policies().rows()) {
+    if (info.name == "gavel" && !has_lp_solver()) continue;  // it cannot be made then
+    // Users' parts, or equal ones, would be too small for some jobs.
+    all.push_back({info.name == "static-partition" ? "static-partition{by=vc,parts=demand}" : info.name});
+  }
+  for (const char* policy : {"fifo+easy", "sjf+easy", "fifo+sc20", "fifo+conservative", "slurm+easy"}) {
+    all.push_back({policy});
+  }
+  all.push_back({"elasticflow", false});
+  return all;
+}
+
+Result<AnyPolicy> made(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const auto specs = parse_policies(policies(), text);
+  if (!specs) return Unexpected{specs.error()};
+  return make_policy(policies(), specs->front(),
+                     {.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()});
+}
+
+/// Operations of a run, or what it was refused with.
+template <class Make>
+Result<std::uint64_t> operations_of(const WorldSize& size, bool deadlines, Make make) {
+  const JobTable jobs = jobs_of(size, deadlines);
+  const Cluster cluster = cluster_of(size);
+  Result<AnyPolicy> policy = make(jobs, cluster);
+  if (!policy) return Unexpected{policy.error()};
+  Engine engine(jobs, cluster);
+  const std::uint64_t before = operations();
+  EXPECT_TRUE(simulate(engine, *policy));
+  return operations() - before;
+}
+
+/// By what the operations grow when that number is doubled; 0 where the policy refuses the world.
+template <class Make>
+double growth_of(const Doubling& doubling, bool deadlines, Make make) {
+  WorldSize size = doubling.from;
+  const Result<std::uint64_t> once = operations_of(size, deadlines, make);
+  size.*doubling.number *= 2;
+  const Result<std::uint64_t> twice = operations_of(size, deadlines, make);
+  if (!once || !twice) return 0;
+  return static_cast<double>(*twice) / static_cast<double>(*once);
+}
+
+class Growth : public testing::TestWithParam<Subject> {};
+
+std::string test_name(const testing::TestParamInfo<Subject>& info) {
+  std::string name = info.param.policy.substr(0, info.param.policy.find('{'));
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  }
+  return name + (info.param.deadlines ? "" : "_without_deadlines");
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, Growth, testing::ValuesIn(subjects()), test_name);
+
+TEST_P(Growth, StaysWithinTheWork) {
+#ifdef GPUSCHED_VALIDATE
+  GTEST_SKIP() << "this build looks at all jobs after every event";
+#endif
+  const Subject& subject = GetParam();
+  const std::string name = subject.policy.substr(0, subject.policy.find('{')) + (subject.deadlines ? "" : "-");
+  for (const Doubling& doubling : doublings()) {
+    const double growth = growth_of(doubling, subject.deadlines, [&](const JobTable& jobs, const Cluster& cluster) {
+      return made(subject.policy, jobs, cluster);
+    });
+    const auto is_of = [&](const Exception& row) { return row.policy == name && row.what == doubling.what; };
+    const auto exception = std::find_if(exceptions().begin(), exceptions().end(), is_of);
+    RecordProperty(std::string(doubling.what), std::to_string(growth));
+    const std::string said =
+        std::string("twice the ") + std::string(doubling.what) + ": operations grew by " + std::to_string(growth);
+    if (exception == exceptions().end()) {
+      EXPECT_GT(growth, 0) << doubling.what << ": refused";
+      EXPECT_LE(growth, doubling.most) << said;
+    } else if (exception->most == 0) {
+      EXPECT_EQ(growth, 0) << said << ", and its exception says that it refuses them";
+    } else {
+      EXPECT_LE(growth, exception->most) << said << ", in spite of its exception";
+      EXPECT_GT(growth, doubling.most) << said << ", and needs no exception any more";
+    }
+  }
+}
+
+TEST(GrowthExceptions, AreOfPoliciesThatThereAre) {
+  for (const Exception& row : exceptions()) {
+    const bool known = std::ranges::any_of(subjects(), [&](const Subject& subject) {
+      return subject.policy.substr(0, subject.policy.find('{')) + (subject.deadlines ? "" : "-") == row.policy;
+    });
+    EXPECT_TRUE(known) << row.policy;
+    EXPECT_FALSE(row.reason.empty()) << row.policy;
+  }
+}
+
+// ---- the gate sees what it is for -----------------------------------------------------------------------------------
+
+/// FIFO that looks at something at every event, in vain.
+class Scanning {
+ public:
+  enum class What { nothing, waiting, nodes, users, queues, shapes };
+  Scanning(What what, AnyPolicy fifo) : what_(what), fifo_(std::move(fifo)) {}
+
+  [[nodiscard]] static std::string_view name() { return "scanning"; }
+  void decide(const OracleView& view, Decision& decision) {
+    std::uint32_t numbers = 0;
+    if (what_ == What::nodes) numbers = view.cluster().node_count();
+    if (what_ == What::users) numbers = static_cast<std::uint32_t>(view.users().names().size());
+    if (what_ == What::shapes) numbers = view.shape_count();
+    if (what_ == What::queues) numbers = view.queue_count();
+    // As much as a few look-ups in a map cost.
+    for (std::uint32_t i = 0; i < numbers; ++i) {
+      for (std::uint32_t bits = i + 1024; bits > 0; bits /= 2) sum_ += bits;
+    }
+    for (std::uint32_t queue = 0; queue < view.queue_count() && what_ == What::waiting; ++queue) {
+      for (const JobId job : view.queue(queue)) sum_ += index(job);
+    }
+    fifo_.decide(view, decision);
+  }
+
+ private:
+  What what_;
+  AnyPolicy fifo_;
+  std::uint64_t sum_ = 0;
+};
+
+double growth_of_scanning(Scanning::What what, std::size_t doubling) {
+  return growth_of(doublings()[doubling], true, [&](const JobTable& jobs, const Cluster& cluster) -> Result<AnyPolicy> {
+    return AnyPolicy(Scanning(what, *made("fifo", jobs, cluster)));
+  });
+}
+
+TEST(GrowthGate, RefusesScans) {
+#ifdef GPUSCHED_VALIDATE
+  GTEST_SKIP() << "this build looks at all jobs after every event";
+#endif
+  using enum Scanning::What;
+  const std::pair<Scanning::What, std::size_t> scans[] = {
+      {waiting, 0}, {nodes, 1}, {users, 2}, {queues, 3}, {shapes, 4}};
+  for (const auto& [what, doubling] : scans) {
+    EXPECT_LE(growth_of_scanning(nothing, doubling), doublings()[doubling].most) << doublings()[doubling].what;
+    EXPECT_GT(growth_of_scanning(what, doubling), doublings()[doubling].most) << doublings()[doubling].what;
+  }
+}
+
+TEST(GrowthGate, CountsTheSameAgain) {
+  const auto count = [] {
+    return *operations_of({.jobs = 300}, true,
+                          [](const JobTable& jobs, const Cluster& cluster) { return made("srtf", jobs, cluster); });
+  };
+  const std::uint64_t first = count();
+  EXPECT_GT(first, 300'000u);  // else nothing is instrumented
+  EXPECT_EQ(count(), first);
+}
+
+// Moving memory counts too: a flat vector that grows in its middle has no loop of its own.
+TEST(GrowthGate, CountsMemoryThatMoves) {
+  std::vector<std::uint64_t> numbers(1 << 16, 1);
+  numbers.reserve(numbers.size() + 1);
+  const std::uint64_t before = operations();
+  numbers.insert(numbers.begin(), 2);
+  EXPECT_GE(operations() - before, std::uint64_t{1} << 16);
+}
+
+const std::vector<Exception>& exceptions() {
+  static const std::vector<Exception> all{
+      {"tiresias@code", "virtual clusters", 0, no_vcs},
+      {"srtf@muri", "virtual clusters", 0, no_vcs},
+      {"srsf@muri", "virtual clusters", 0, no_vcs},
+      {"tiresias@muri", "virtual clusters", 0, no_vcs},
+  };
+  return all;
+}
+
+}  // namespace
+}  // namespace gpusched::test

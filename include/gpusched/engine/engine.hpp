@@ -143,11 +143,13 @@ class Engine : public RunResults {
     kernel_.leave(job);
     ++kernel_.state.events_seen;
   }
-  /// True when the job was submitted and is in no queue for want of join().
+  /// True when the job was submitted and is at no engine of the host, for want of join().
   [[nodiscard]] bool waits_for_host(JobId job) const {
-    const detail::EngineState& state = kernel_.state;
-    return index(job) < state.arrived && state.effects.get<detail::Dependencies>().waits_for_host(job);
+    return index(job) < state().arrived && state().states.is_nowhere(index(job));
   }
+  /// Its jobs are those of `jobs` from now on, which is borrowed: a copy of what it shares with others. A copied engine
+  /// has its own otherwise.
+  void share(HostedJobs& jobs) { kernel_.share(jobs); }
   /// The run is over when so many jobs have finished here: those of the table, as long as nobody says otherwise. Until
   /// then nodes fail and meters count; signals and timers alone keep it going only while `others_go_on`.
   void expect(std::uint32_t jobs, bool others_go_on) {

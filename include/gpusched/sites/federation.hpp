@@ -65,15 +65,14 @@ class Federation {
     for (std::uint32_t i = 0; i < jobs.size() && !jobs.dependencies().is_empty(); ++i) {
       state_.tracks[i].open = static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size());
     }
-    state_.engines.reserve(sites.size());
+    state_.engines.open(jobs.size(), sites.size());
+    state_.learns = !router_.reads_no_run_times();
     for (const SiteSetup& site : sites) {
       GPUSCHED_ASSERT(site.inputs.changes == nullptr && !site.options.one_event_a_step, "sites do not take that");
-      RunInputs inputs = site.inputs;
-      inputs.hosted = true;
       state_.clusters.push_back(site.cluster);
-      state_.engines.emplace_back(jobs, *site.cluster, site.options, inputs);
+      const Engine& engine = state_.engines.add(jobs, *site.cluster, site.options, site.inputs);
       policies_.push_back(site.policy);
-      progress_.emplace_back(state_.engines.back().view());
+      progress_.emplace_back(engine.view());
     }
     for (SiteId site = 0; site < state_.site_count(); ++site) {
       expect(site);
@@ -157,7 +156,8 @@ class Federation {
       if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
       ++loads[track.site].jobs;
       loads[track.site].asked += state_.jobs->shape(JobId{i}).gpu_milli();
-      loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
+      if (state_.learns)
+        loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
     }
     for (std::size_t site = 0; site < loads.size(); ++site) {
       const detail::SiteLoad& kept = state_.loads[site];
@@ -233,7 +233,7 @@ class Federation {
     track.stage = Stage::done;
     ++state_.loads[site].done;
     ++state_.done;
-    state_.predictor.learn(state_.engines[site].view(), job);
+    if (state_.learns) state_.predictor.learn(state_.engines[site].view(), job);
     if (state_.jobs->dependencies().is_empty()) return;
     for (const JobId after : state_.jobs->successors().of(job)) {
       detail::JobTrack& waiting = state_.tracks[index(after)];
@@ -311,7 +311,7 @@ class Federation {
   void route(JobId job) {
     detail::JobTrack& track = state_.tracks[index(job)];
     track.eligible = state_.now;
-    track.predicted_us = state_.predicted(job).us;
+    if (state_.learns) track.predicted_us = state_.predicted(job).us;
     const Route route = router_.route(RouterView(state_), job);
     if (may_go(job, route)) {
       send(job, route);
@@ -340,7 +340,9 @@ class Federation {
     }
     for (const JobId job : waiting) {
       const detail::JobTrack& track = state_.tracks[index(job)];
-      if (!may_leave(job) || track.moves >= options_.most_moves) continue;
+      // One that came from elsewhere at this instant stays: its events are of one instant.
+      const bool just_came = track.moves > 0 && track.joined == state_.now;
+      if (!may_leave(job) || track.moves >= options_.most_moves || just_came) continue;
       const SiteId here = track.site;
       state_.add_load(job, here, -1);  // as if it came anew
       const Route route = router_.route(RouterView(state_), job);

@@ -66,13 +66,48 @@ struct ItemAtSite {
   std::vector<JobId> waiting = {};  ///< jobs that need it there
 };
 
+/// The engines of all sites, and the jobs that they share. A value.
+class SiteEngines {
+ public:
+  /// For so many jobs.
+  void open(std::uint32_t jobs, std::size_t sites) {
+    jobs_ = HostedJobs(jobs);
+    engines_.reserve(sites);
+  }
+  Engine& add(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, RunInputs inputs) {
+    inputs.hosted = &jobs_;
+    inputs.engine = static_cast<std::uint32_t>(engines_.size());
+    return engines_.emplace_back(jobs, cluster, options, inputs);
+  }
+
+  SiteEngines() = default;
+  SiteEngines(SiteEngines&&) noexcept = default;
+  SiteEngines& operator=(SiteEngines&&) noexcept = default;
+  SiteEngines(const SiteEngines& other) : engines_(other.engines_), jobs_(other.jobs_) { share(); }
+  SiteEngines& operator=(const SiteEngines& other) { return *this = SiteEngines(other); }
+  ~SiteEngines() = default;
+
+  Engine& operator[](SiteId site) { return engines_[site]; }
+  const Engine& operator[](SiteId site) const { return engines_[site]; }
+  [[nodiscard]] std::size_t size() const { return engines_.size(); }
+
+ private:
+  void share() {
+    for (Engine& engine : engines_) engine.share(jobs_);
+  }
+
+  std::vector<Engine> engines_;
+  HostedJobs jobs_;
+};
+
 struct SiteState {
   const JobTable* jobs = nullptr;        ///< borrowed
   const SiteWorld* world = nullptr;      ///< borrowed
   std::vector<const Cluster*> clusters;  ///< borrowed
   Time now{};
-  std::vector<Engine> engines;
+  SiteEngines engines;
   std::vector<SiteLoad> loads;
+  bool learns = true;  ///< the router asks for run times: the predictor and SiteLoad::backlog are kept
   std::vector<JobTrack> tracks;
   SiteNetwork network;
   RuntimePredictor predictor;
@@ -188,10 +223,11 @@ struct SiteState {
     const MilliGpu milli = jobs->shape(job).gpu_milli();
     load.jobs += static_cast<std::uint32_t>(sign);
     load.asked += sign * milli;
-    load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
+    if (learns) load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
   }
   /// The run time that somebody expects who knows what users estimate and how long jobs ran that have ended.
   [[nodiscard]] Time predicted(JobId job) const {
+    GPUSCHED_ASSERT(learns, "a router that reads_no_run_times asks for one");
     if (jobs->estimate(job) != Time::max()) return jobs->estimate(job);
     return from_seconds(std::min(predictor.predict_seconds(jobs->vc(job), jobs->shape_id(job), jobs->user(job)), 1e9));
   }

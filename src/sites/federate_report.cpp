@@ -67,7 +67,7 @@ std::string sites_csv(const FederateInput& input, const RouterRun& run) {
 }
 
 std::string transfers_csv(const FederateInput& input, const RouterRun& run) {
-  constexpr std::array<const char*, 3> words{"job_data", "output", "data_set"};
+  constexpr std::array<const char*, 4> words{"job_data", "output", "checkpoint", "data_set"};
   const SiteWorld& world = input.sites.world;
   std::string text = "what,name,from,to,bytes,begin_s,end_s,egress_usd\n";
   for (const SiteTransfer& transfer : run.federation->transfers()) {
@@ -102,8 +102,9 @@ BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
   if (!is_known) return {};
   std::vector<Bill> bills(jobs.size());
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const Engine& engine = federation.engine(federation.site_of(JobId{i}));
-    if (engine.knows_power()) bills[i] = engine.bill(JobId{i});
+    for (SiteId site = 0; site < federation.site_count(); ++site) {
+      if (federation.engine(site).knows_power()) bills[i] += federation.engine(site).bill(JobId{i});
+    }
   }
   return bill_columns(all, bills);
 }

@@ -137,15 +137,24 @@ class Kernel : public SavedStates {
   GPUSCHED_RARE void join(JobId job) {
     state.states.enter(index(job), state.now, state.joined++);
     --state.away;
+    const Time left = state[job].remaining;
     enter_queue(job);
+    if (state[job].first_start != Time::max()) state[job].remaining = left;  // it ran elsewhere
   }
-  /// A host takes a job out that waits and never ran.
+  /// A host takes a job out that waits, or one that runs, which keeps what a preemption would leave it.
   GPUSCHED_RARE void leave(JobId job) {
-    state.leave_queue(job);
+    const bool runs = state[job].phase == JobPhase::running;
+    if (runs) {
+      end_run(job, EndOfRun::departed);
+      ++state[job].preemptions;
+    } else {
+      state.leave_queue(job);
+    }
     state[job].phase = JobPhase::future;
+    state[job].stands_last = false;
     state.states.exit(index(job));
     ++state.away;
-    emit({EventKind::withdraw, job});
+    emit({runs ? EventKind::finish : EventKind::withdraw, job});
   }
   /// So many jobs were submitted, wherever; those that this engine did not know of wait for their host.
   GPUSCHED_RARE void tell_submitted(std::uint32_t jobs) {

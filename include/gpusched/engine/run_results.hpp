@@ -57,6 +57,9 @@ class RunResults {
     return state().effects.get<detail::AccountWindow>().gpu_time();
   }
 
+  /// True when something may happen besides jobs: failures, power, stages...
+  [[nodiscard]] bool has_effects() const { return state().effects.any(); }
+
   // ---- services ----
   /// True when some rows of the table are replicas.
   [[nodiscard]] bool has_services() const { return state().effects.get<detail::Services>().active(); }

@@ -118,8 +118,9 @@ struct Route {
 };
 
 /// A copy decides the same from the same state. One that never asks a view for predicted(), run_time(), wait() or
-/// completion() may say so by a constant `reads_no_run_times`, which saves their sums. It gives only sites that
-/// may_run() the job, or one whose `then` does.
+/// completion() may say so by a constant `reads_no_run_times`, which saves their sums;
+/// one that asks for nothing but the job itself, its home and what holds for the whole run, by `reads_jobs_alone`. It
+/// gives only sites that may_run() the job, or one whose `then` does.
 template <class R>
 concept Router = requires(R router, const R& constant, const RouterView& view, JobId job) {
   { constant.name() } -> std::convertible_to<std::string_view>;
@@ -148,7 +149,10 @@ class AnyRouter {
   /// The router's name.
   [[nodiscard]] std::string_view name() const { return self_->name(); }
   /// See Router.
+  /// \{
   [[nodiscard]] bool reads_no_run_times() const { return self_->reads_no_run_times(); }
+  [[nodiscard]] bool reads_jobs_alone() const { return self_->reads_jobs_alone(); }
+  /// \}
   /// Where the job goes.
   Route route(const RouterView& view, JobId job) { return self_->route(view, job); }
 
@@ -158,6 +162,7 @@ class AnyRouter {
     [[nodiscard]] virtual std::unique_ptr<Concept> clone() const = 0;
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual bool reads_no_run_times() const = 0;
+    [[nodiscard]] virtual bool reads_jobs_alone() const = 0;
     virtual Route route(const RouterView& view, JobId job) = 0;
   };
   template <class R>
@@ -167,6 +172,10 @@ class AnyRouter {
     [[nodiscard]] std::string_view name() const override { return router.name(); }
     [[nodiscard]] bool reads_no_run_times() const override {
       if constexpr (requires { R::reads_no_run_times; }) return R::reads_no_run_times;
+      return reads_jobs_alone();
+    }
+    [[nodiscard]] bool reads_jobs_alone() const override {
+      if constexpr (requires { R::reads_jobs_alone; }) return R::reads_jobs_alone;
       return false;
     }
     Route route(const RouterView& view, JobId job) override { return router.route(view, job); }

@@ -36,7 +36,7 @@ SiteId least_site(const RouterView& view, JobId job, Key key) {
 /// Every job at its home: JobLocal (Ranganathan and Foster, HPDC 2002, "Decoupling computation and data scheduling in
 /// distributed data-intensive applications").
 struct LocalOnly {
-  static constexpr bool reads_no_run_times = true;  ///< see Router
+  static constexpr bool reads_jobs_alone = true;  ///< see Router
   /// Its name on the command line; the same below.
   [[nodiscard]] std::string_view name() const { return "local"; }
   /// See Router; the same below.
@@ -134,7 +134,7 @@ struct NearestInTime {
 /// Any that may run it, with equal chance: JobRandom (Ranganathan and Foster, HPDC 2002). What a job draws depends on
 /// its id and the seed alone.
 struct RandomSite {
-  static constexpr bool reads_no_run_times = true;                  ///< see Router
+  static constexpr bool reads_jobs_alone = true;                    ///< see Router
   std::uint64_t seed = 0;                                           ///< of the run
   [[nodiscard]] std::string_view name() const { return "random"; }  ///< as LocalOnly's
   /// As LocalOnly's.

@@ -8,22 +8,14 @@
 #include "src/base/strict_json.hpp"
 #include "src/conditions/run_conditions.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/sim/run_fields.hpp"
 #include "src/sim/scenario.hpp"
-#include "src/sites/router_table.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {
-
-Result<std::vector<std::string>> split_routers(std::string_view text) {
-  const auto specs = parse_policy_list(text);
-  if (!specs) return Unexpected{specs.error()};
-  std::vector<std::string> texts;
-  for (const PolicySpec& spec : *specs) texts.push_back(spec.text);
-  return texts;
-}
 
 // The rows of conditions that sites take.
 FieldTable site_conditions(ConditionOptions& options) {

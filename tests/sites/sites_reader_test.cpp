@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "src/sites/router_table.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "tests/sites/some_sites.hpp"
 #include "tests/support/files.hpp"
 

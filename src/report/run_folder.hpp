@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reading back what `replay`, `evaluate`, `compare`, `train`, `sweep` and `search` wrote by --out.
+/// Reading back what `replay`, `federate`, `evaluate`, `compare`, `train`, `sweep` and `search` wrote by --out.
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "gpusched/core/types.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/report/search_folder.hpp"
+#include "src/report/site_folder.hpp"
 #include "src/report/sweep_folder.hpp"
 
 namespace gpusched {
@@ -102,6 +103,7 @@ struct ReportInput {
   std::vector<TrainingRun> trainings;
   std::vector<SweepInput> sweeps;
   std::vector<SearchInput> searches;
+  std::vector<FederationInput> federations = {};
   std::vector<std::string> notes;  ///< what a reader should know: warnings of the runs, policies that did not finish
 };
 

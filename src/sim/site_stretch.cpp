@@ -11,6 +11,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/burst/router_table.hpp"
 #include "src/policies/seam/policy_failure.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {

@@ -21,9 +21,9 @@ struct SiteStretch {
   SitesOfRun sites;                ///< of these jobs
   PolicySpec policy;               ///< of every site
   std::string router;              ///< as parse_routers() takes it, one
-  EngineOptions engine;
+  EngineOptions engine = {};
   bool kill_at_limit = false;
-  MeasureWindow measured;
+  MeasureWindow measured = {};
 };
 
 /// Of the sites of a whole table those of its jobs [first, first + count).

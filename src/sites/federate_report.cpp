@@ -85,6 +85,28 @@ std::string transfers_csv(const FederateInput& input, const RouterRun& run) {
   return text;
 }
 
+std::string timelines_csv(const FederateInput& input, const RouterRun& run) {
+  std::string text = "site,time_s,waiting_jobs,running_jobs,waiting_gpus,used_gpus,up_gpus\n";
+  for (SiteId site = 0; site < run.timelines.size(); ++site) {
+    const Site& own = input.sites.world.sites[site];
+    for (const ClusterLevel& level : run.timelines[site].levels()) {
+      append_csv_field(text, own.name);
+      append_seconds(text += ',', level.since);
+      append_integer(text += ',', level.waiting_jobs);
+      append_integer(text += ',', level.running_jobs);
+      append_decimal(text += ',', level.waiting_milli, whole_gpu);
+      append_decimal(text += ',', level.used_milli, whole_gpu);
+      if (own.is_unlimited) {
+        text += ",\n";
+      } else {
+        append_integer(text += ',', level.up_gpus);
+        text += '\n';
+      }
+    }
+  }
+  return text;
+}
+
 // The bills of jobs where they ran, and of all meters together.
 BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
   PowerAccount all;
@@ -253,6 +275,11 @@ Result<void> write_router_files(OutputFolder& folder, const FederateInput& input
   if (auto done = folder.write(place + "sites.csv", sites_csv(input, run)); !done) return done;
   if (auto done = folder.write(place + "transfers.csv", transfers_csv(input, run)); !done) return done;
   if (auto done = folder.write(place + "jobs.csv", jobs_csv_of(input, run)); !done) return done;
+  if (run.timelines.empty()) {
+    folder.leave_out(place + "timeline.csv");
+  } else if (auto done = folder.write(place + "timeline.csv", timelines_csv(input, run)); !done) {
+    return done;
+  }
   return folder.publish();
 }
 

@@ -15,6 +15,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/world/cluster_reader.hpp"
+#include "src/world/power_fields.hpp"
 #include "src/world/slurm_site.hpp"
 #include "traces/core/input_file.hpp"
 #include "traces/core/trace_reader.hpp"

@@ -385,6 +385,41 @@ TEST(Sites, SitesThatHaveNothingToDoWithEachOtherRunAsTheyWouldTogether) {
   EXPECT_GT(compared, 30u);
 }
 
+TEST(Sites, ARunningJobMovesWithItsCheckpointAndPaysItsRestartThere) {
+  // It runs at 0 from 0 s. At 100 s the other site's electricity is cleaner: a checkpoint of 1 GB follows it at 80
+  // Mbps, 100 s and a round trip of 1 s. Its restart takes 20 s, and 200 of its 300 s of work are left: it ends at 421
+  // s.
+  const JobTable jobs = table_of_gangs({gang(0, 300, 2)});
+  SiteWorld world = linked_sites(2, link_of(80, 1, 0.05));
+  world.jobs = {{.home = 0, .checkpoint_bytes = gb}};
+  world.sites[0].carbon_g_per_kwh = Signal({{Time{}, 100}, {whole_seconds(50), 300}});
+  world.sites[1].carbon_g_per_kwh = Signal({{Time{}, 200}});
+  world.sites[0].usd_per_gpu_h = 3.6;
+  world.sites[1].usd_per_gpu_h = 36;
+  const std::vector<Cluster> clusters{one_node(4), one_node(4)};
+  std::vector<SiteSetup> sites = setups(clusters, AnyPolicy(Fifo{}));
+  for (SiteSetup& site : sites) site.options.preemption.restart = whole_seconds(20);
+  for (const bool moves_running : {true, false}) {
+    Federation federation(jobs, world, sites, AnyRouter(LowestSignal{}),
+                          {.every = whole_seconds(100), .moves_running = moves_running});
+    ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+    const SiteId last = moves_running ? 1 : 0;
+    EXPECT_EQ(federation.site_of(JobId{0}), last);
+    EXPECT_EQ(federation.engine(last).end(JobId{0}), whole_seconds(moves_running ? 421 : 300));
+    EXPECT_EQ(federation.transfers().size(), moves_running ? 1u : 0u);
+    const std::vector<SiteAccount> accounts = site_accounts(federation);
+    EXPECT_EQ(fault_of_sites(federation, accounts), std::nullopt);
+    // Two GPUs at 0.001 and 0.01 USD a second.
+    EXPECT_DOUBLE_EQ(accounts[0].rent_usd(), moves_running ? 0.2 : 0.6);
+    EXPECT_DOUBLE_EQ(accounts[1].rent_usd(), moves_running ? 4.4 : 0);
+    EXPECT_DOUBLE_EQ(accounts[0].egress_usd(), moves_running ? 0.05 : 0);
+    if (moves_running) {
+      EXPECT_EQ(federation.engine(1).gpu_time(JobId{0}).overhead, SiteSum{2000} * 20'000'000);
+      EXPECT_EQ(accounts[1].wait_us, 101'000'000);
+    }
+  }
+}
+
 TEST(Sites, IdleSitesMeterUntilTheLastJobAnywhereEnds) {
   const JobTable jobs = table_of_gangs({gang(0, 10, 1), gang(0, 1000, 1)});
   SiteWorld world = linked_sites(2, link_of(80));

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "src/policies/burst/router_table.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
 #include "src/program/interruption.hpp"
 #include "src/program/output_option.hpp"
 #include "src/sites/federate.hpp"
 #include "src/sites/federate_report.hpp"
-#include "src/sites/router_table.hpp"
 
 namespace gpusched {
 namespace {

@@ -50,6 +50,9 @@ std::vector<std::string> facts_of(const ReportInput& input) {
                         counted(search.policies.size() - static_cast<std::size_t>(found), "compared policy",
                                 "compared policies"));
   }
+  for (const FederationInput& federation : input.federations)
+    add_fact(facts, federation.folder + ": " + counted(federation.routers.size(), "router") + " over " +
+                        counted(federation.routers.front().sites.size() - 1, "site"));
   return facts;
 }
 
@@ -81,6 +84,10 @@ PageContent content_of(ReportInput input) {
     for (std::string& note : search_notes(search)) content.notes.push_back(std::move(note));
     content.tables.push_back(search_table(search));
     append(content.figures, search_page_figures(search, s + 1));
+  }
+  for (std::size_t i = 0; i < input.federations.size(); ++i) {
+    content.tables.push_back(federation_table(input.federations[i]));
+    append(content.figures, federation_figures(input.federations[i], i + 1));
   }
   if (!input.replays.empty()) content.tables.push_back(replay_table(input.replays, differences));
   if (!input.evaluations.empty()) content.tables.push_back(evaluation_table_of(input.evaluations));

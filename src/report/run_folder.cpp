@@ -423,6 +423,13 @@ Result<void> read_search(const std::string& folder, const Json& manifest, Report
   return {};
 }
 
+Result<void> read_federation(const std::string& folder, const Json& manifest, ReportInput& input) {
+  auto federation = read_federation_folder(folder, manifest);
+  if (!federation) return Unexpected{federation.error()};
+  input.federations.push_back(*std::move(federation));
+  return {};
+}
+
 Result<void> read_one(const std::string& folder, ReportInput& input) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return wrong_folder(folder, "no such folder");
@@ -438,6 +445,8 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
     if (!manifest->is_object()) return wrong_folder(manifest_path, "expected an object");
     const auto policies = manifest->find("policies");
     if (policies != manifest->end() && policies->is_array()) return read_replay(folder, *manifest, input);
+    if (manifest->contains("routers") && (*manifest)["routers"].is_array())
+      return read_federation(folder, *manifest, input);
     if (text_at(object_at(*manifest, "config"), "protocol") == "sc20") {
       return wrong_folder(folder, "evaluate --protocol sc20 wrote it, whose windows have no intervals to show");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reading back what `replay`, `evaluate`, `compare`, `train`, `sweep` and `search` wrote by --out.
+/// Reading back what `replay`, `federate`, `evaluate`, `compare`, `train`, `sweep` and `search` wrote by --out.
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/report/over_time.hpp"
 #include "src/report/search_folder.hpp"
+#include "src/report/site_folder.hpp"
 #include "src/report/sweep_folder.hpp"
 
 namespace gpusched {
@@ -105,6 +106,7 @@ struct ReportInput {
   std::vector<TrainingRun> trainings;
   std::vector<SweepInput> sweeps;
   std::vector<SearchInput> searches;
+  std::vector<FederationInput> federations = {};
   std::vector<std::string> notes;  ///< what a reader should know: warnings of the runs, policies that did not finish
 };
 

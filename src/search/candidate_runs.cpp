@@ -7,7 +7,9 @@
 #include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/site_stretch.hpp"
 #include "src/sweep/sweep_file.hpp"
 
 namespace gpusched {
@@ -43,10 +45,12 @@ Result<Sweep> sweep_of(const Search& search, std::span<const std::string> polici
   Json list = Json::array();
   for (const std::uint32_t start : windows) {
     for (const std::string& policy : policies) {
+      const RoutedPolicy routed = routed_policy(policy);
       list.push_back(
-          {{"policy", policy},
+          {{"policy", routed.policy},
            {"window", {{"first_job", start - search.warmup_jobs}, {"jobs", search.warmup_jobs + search.window_jobs}}},
            {"measure", {{"warmup_jobs", search.warmup_jobs}, {"measure_jobs", search.window_jobs}}}});
+      if (!routed.router.empty()) list.back()["router"] = routed.router;
     }
   }
   return read_sweep_json(json_text({{"base", search.base}, {"list", std::move(list)}}, -1), search.file);
@@ -86,34 +90,78 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
   const auto point = sweep->point(0);
   if (!point) return in_search_file(search, point.error());
   runs.scenario_ = point->run;
-  const std::vector<FigureObjective> objectives = search.objectives();
-  for (std::size_t i = 0; i < objectives.size(); ++i) {
-    if (!may_know(objectives[i].name, runs.scenario_.conditions)) return unknown_objective(search, i);
-  }
   if (runs.scenario_.trace == "-") {
     return in_search_file(search, {.message = "expected a file: a search that goes on later must read the trace again",
                                    .field = "/base/trace"});
   }
-  auto input = load_input(input_request(runs.scenario_));
-  if (!input) return Unexpected{input.error()};
-  runs.input_ = std::make_unique<RunInput>(*std::move(input));
+  if (auto done = runs.read_input(*point); !done) return Unexpected{done.error()};
+  if (auto done = runs.check_figures(); !done) return Unexpected{done.error()};
   auto windows = search_windows(search, runs.trace_jobs());
   if (!windows) return Unexpected{windows.error()};
   runs.windows_ = *std::move(windows);
-  const auto specs = parse_contestants(registry, search.compare);
-  if (!specs) return in_search_file(search, {.message = specs.error().to_string(), .field = "/compare"});
-  for (const PolicySpec& spec : *specs) {
-    if (auto made = runs.check(spec.text); !made) {
-      return in_search_file(search, {.message = made.error().to_string(), .field = "/compare"});
+  for (const std::string& compared : search.compare) {
+    const RoutedPolicy routed = routed_policy(compared);
+    const auto specs = parse_contestants(registry, std::vector<std::string>{routed.policy});
+    if (!specs) return in_search_file(search, {.message = specs.error().to_string(), .field = "/compare"});
+    for (const PolicySpec& spec : *specs) {
+      runs.heuristics_.push_back(routed_text(spec.text, routed.router));
+      if (auto made = runs.check(runs.heuristics_.back()); !made) {
+        return in_search_file(search, {.message = made.error().to_string(), .field = "/compare"});
+      }
     }
-    runs.heuristics_.push_back(spec.text);
   }
   return runs;
 }
 
+// The trace, and the cluster or the sites.
+Result<void> CandidateRuns::read_input(const SweepPoint& point) {
+  if (point.sites.empty()) {
+    auto input = load_input(input_request(scenario_));
+    if (!input) return Unexpected{input.error()};
+    input_ = std::make_unique<RunInput>(*std::move(input));
+    return {};
+  }
+  auto trace = read_requested_trace(input_request(scenario_));
+  if (!trace) return Unexpected{trace.error()};
+  auto sites = read_sites(point.sites, scenario_.trace, trace->jobs, scenario_.seed);
+  if (!sites) return Unexpected{sites.error()};
+  input_ = std::make_unique<RunInput>(RunInput{.trace = *std::move(trace), .cluster = {.name = point.sites}});
+  sites_ = std::make_unique<SitesOfRun>(*std::move(sites));
+  router_ = point.router;
+  return {};
+}
+
+// Every objective is known to the runs.
+Result<void> CandidateRuns::check_figures() const {
+  const std::vector<FigureObjective> objectives = search_->objectives();
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    const std::string& name = objectives[i].name;
+    if (sites_ == nullptr) {
+      if (!may_know(name, scenario_.conditions)) return unknown_objective(*search_, i);
+      continue;
+    }
+    const std::string lack =
+        name == latency_objective ? "" : lacks_site_figure(name, *sites_, search_->warmup_jobs == 0);
+    if (!lack.empty()) return in_search_file(*search_, {.message = lack, .field = "/objectives/" + std::to_string(i)});
+  }
+  const auto is_trained = [](const SearchedPolicy& policy) { return policy.training.has_value(); };
+  if (sites_ != nullptr && std::any_of(search_->policies.begin(), search_->policies.end(), is_trained))
+    return in_search_file(*search_, {.message = "expected no training beside sites", .field = "/policies"});
+  return {};
+}
+
 Result<void> CandidateRuns::check(const std::string& policy) const {
-  const auto specs = parse_policies(*registry_, policy);
+  const RoutedPolicy routed = routed_policy(policy);
+  const auto specs = parse_policies(*registry_, routed.policy);
   if (!specs) return Unexpected{specs.error()};
+  if (sites_ != nullptr) {
+    return check_at_sites({.jobs = &input_->trace.jobs,
+                           .sites = *sites_,
+                           .policy = specs->front(),
+                           .router = routed.router.empty() ? router_ : routed.router},
+                          *registry_);
+  }
+  if (!routed.router.empty()) return unexpected("'" + policy + "' has a router, and /base no sites");
   const auto made = make_policy(*registry_, specs->front(),
                                 {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
   if (!made) return Unexpected{made.error()};
@@ -121,9 +169,10 @@ Result<void> CandidateRuns::check(const std::string& policy) const {
 }
 
 bool CandidateRuns::clairvoyant(const std::string& policy) const {
-  const auto specs = parse_policies(*registry_, policy);
+  const auto specs = parse_policies(*registry_, routed_policy(policy).policy);
+  const Cluster& cluster = sites_ == nullptr ? input_->cluster : sites_->clusters.front();
   const auto made = make_policy(*registry_, specs->front(),
-                                {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
+                                {.jobs = &input_->trace.jobs, .cluster = &cluster, .seed = scenario_.seed});
   return made->clairvoyant();
 }
 

@@ -18,6 +18,7 @@
 #include "src/sweep/sweep_plan.hpp"
 #include "src/sweep/sweep_store.hpp"
 #include "src/sweep/sweep_workers.hpp"
+#include "src/world/sites_reader.hpp"
 
 namespace gpusched {
 
@@ -72,6 +73,8 @@ class CandidateRuns {
 
  private:
   CandidateRuns(const Search& search, const PolicyRegistry& registry) : search_(&search), registry_(&registry) {}
+  Result<void> read_input(const SweepPoint& point);
+  Result<void> check_figures() const;
   Result<SweepPlan> plan(std::span<const std::string> policies, std::span<const std::uint32_t> windows);
   Result<void> run_missing(const SweepPlan& plan, const std::atomic<bool>* stop);
   Result<PolicyFigures> figures_of(const SweepPlan& plan, std::size_t policy, std::size_t policies,
@@ -81,6 +84,8 @@ class CandidateRuns {
   const PolicyRegistry* registry_;
   std::unique_ptr<RunInput> input_;
   Scenario scenario_;
+  std::unique_ptr<SitesOfRun> sites_;  // of the base; null: one cluster
+  std::string router_;                 // of those that name none
   SearchWindows windows_;
   std::vector<std::string> heuristics_;
   std::optional<SweepStore> store_;

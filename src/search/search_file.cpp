@@ -163,6 +163,11 @@ std::string search_schema() {
        {{"type", "object"},
         {"properties",
          {{"policy", {{"type", "string"}}},
+          {"routers",
+           {{"type", "array"},
+            {"minItems", 1},
+            {"items", {{"type", "string"}}},
+            {"description", "Routers between the sites of base; each is tried with the policy."}}},
           {"train", {{"type", "object"}, {"description", "A configuration of gpusched train."}}},
           {"parameters", {{"type", "object"}, {"additionalProperties", parameter}}}}},
         {"additionalProperties", false}}}};

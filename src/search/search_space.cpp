@@ -10,6 +10,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/sweep/sweep_file.hpp"
 
 namespace gpusched {
@@ -124,6 +125,25 @@ Result<void> check_parameter(const SearchedParameter& parameter, const PolicyInf
                        "expected a range within " + exact_number(info->least) + " and " + exact_number(info->most));
   }
   return {};
+}
+
+// Takes "routers" out of an entry: one candidate each. One that is empty where it has none.
+Result<std::vector<std::string>> take_routers(Json& given, const std::string& place) {
+  std::vector<std::string> routers;
+  if (!given.is_object() || !given.contains("routers")) return std::vector<std::string>{""};
+  const Json list = given["routers"];
+  given.erase("routers");
+  const bool is_list = list.is_array() && !list.empty();
+  if (!is_list) return wrong_space(place + "/routers", "expected a list of routers, not " + json_excerpt(list));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string at = place + "/routers/" + std::to_string(i);
+    if (!list[i].is_string()) return wrong_space(at, "expected a router, as \"local\", not " + json_excerpt(list[i]));
+    const auto specs = parse_routers(list[i].get<std::string>());
+    if (!specs) return wrong_space(at, specs.error().to_string());
+    if (specs->size() != 1) return wrong_space(at, "expected one router");
+    routers.push_back(specs->front().text);
+  }
+  return routers;
 }
 
 Result<SearchedPolicy> read_policy(const Json& given, const std::string& place, const PolicyRegistry& registry) {
@@ -262,16 +282,26 @@ std::string CandidateSpace::policy(const Candidate& candidate) const {
     }
     parameters.emplace_back(name, all);
   }
-  return policy_with_parameters(policies_[candidate.space].policy, parameters);
+  const SearchedPolicy& searched = policies_[candidate.space];
+  return routed_text(policy_with_parameters(searched.policy, parameters), searched.router);
 }
 
 Result<std::vector<SearchedPolicy>> read_searched_policies(const Json& list, const PolicyRegistry& registry) {
   if (!list.is_array() || list.empty()) return wrong_space("/policies", "expected a list of policies with parameters");
   std::vector<SearchedPolicy> policies;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    auto policy = read_policy(list[i], "/policies/" + std::to_string(i), registry);
+    const std::string place = "/policies/" + std::to_string(i);
+    Json given = list[i];
+    const auto routers = take_routers(given, place);
+    if (!routers) return Unexpected{routers.error()};
+    auto policy = read_policy(given, place, registry);
     if (!policy) return Unexpected{policy.error()};
-    policies.push_back(*std::move(policy));
+    if (policy->training && !routers->front().empty())
+      return wrong_space(place + "/routers", "expected a policy, not a configuration to train");
+    for (const std::string& router : *routers) {
+      policies.push_back(*policy);
+      policies.back().router = router;
+    }
   }
   if (CandidateSpace(policies).genes().empty())
     return wrong_space("/policies", "nothing varies: give ranges or choices");

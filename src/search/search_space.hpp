@@ -34,7 +34,8 @@ struct SearchedParameter {
 
 /// A policy with parameters that vary, or trainings with a configuration that does.
 struct SearchedPolicy {
-  std::string policy;  ///< as parse_policies() takes it, without the parameters that vary; of a training: "train"
+  std::string policy;       ///< as parse_policies() takes it, without the parameters that vary; of a training: "train"
+  std::string router = {};  ///< which sends jobs to the sites of the base; empty: that of the base
   std::vector<SearchedParameter> parameters;
   std::optional<Json> training;  ///< a configuration of `gpusched train`
 };
@@ -60,7 +61,7 @@ class CandidateSpace {
   /// Candidates of every policy at both ends of its ranges and at every choice; numbers of a list lie apart.
   [[nodiscard]] std::vector<Candidate> corners() const;
 
-  /// As --policy takes it; of a training, "train{network.hidden=4}".
+  /// As --policy takes it; of a training, "train{network.hidden=4}"; with a router, as routed_text().
   [[nodiscard]] std::string policy(const Candidate& candidate) const;
 
  private:

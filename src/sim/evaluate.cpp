@@ -7,8 +7,10 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/site_stretch.hpp"
 #include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
@@ -53,6 +55,17 @@ LogOptions log_of(const EvaluateScenario& scenario, const EvaluationWindows& win
   return log;
 }
 
+// The trace; the cluster has the name of the sites, and no machines.
+Result<RunInput> input_of_sites(const InputRequest& request, const EvaluateScenario& scenario) {
+  if (auto taken = check_conditions_of_sites(scenario.conditions); !taken) return Unexpected{taken.error()};
+  auto trace = read_requested_trace(request);
+  if (!trace) return Unexpected{trace.error()};
+  if (trace->jobs.size() == 0) return Unexpected{Error{.message = "no jobs are left to run", .file = request.trace}};
+  return RunInput{.trace = *std::move(trace),
+                  .cluster = {.name = scenario.sites},
+                  .placement = *placement_from_name(scenario.conditions.placement)};
+}
+
 Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index) {
   const std::size_t count = scenario.traces.size();
   const auto format = value_for(scenario.formats, index, count, "formats", "auto");
@@ -61,18 +74,19 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   if (!cluster) return Unexpected{cluster.error()};
   const auto columns = value_for(scenario.columns, index, count, "columns", "");
   if (!columns) return Unexpected{columns.error()};
-  auto input = load_input({.trace = scenario.traces[index],
-                           .reading = {.format = *format,
-                                       .columns = *columns,
-                                       .where = scenario.where,
-                                       .qos = scenario.qos,
-                                       .seed = scenario.seed,
-                                       .drop_bad_rows = scenario.drop_bad_rows,
-                                       .backlog = scenario.backlog},
-                           .cluster = *cluster,
-                           .placement = scenario.conditions.placement,
-                           .oversize = oversize_from_word(scenario.oversize)},
-                          {.cluster = "clusters"});
+  const InputRequest request{.trace = scenario.traces[index],
+                             .reading = {.format = *format,
+                                         .columns = *columns,
+                                         .where = scenario.where,
+                                         .qos = scenario.qos,
+                                         .seed = scenario.seed,
+                                         .drop_bad_rows = scenario.drop_bad_rows,
+                                         .backlog = scenario.backlog},
+                             .cluster = *cluster,
+                             .placement = scenario.conditions.placement,
+                             .oversize = oversize_from_word(scenario.oversize)};
+  auto input =
+      scenario.sites.empty() ? load_input(request, {.cluster = "clusters"}) : input_of_sites(request, scenario);
   if (!input) return input;
   TraceReport& report = input->trace.report;
   const std::vector<std::string>& hashes = scenario.manifest_sha256;
@@ -95,6 +109,31 @@ Result<void> check_known_figures(const EvaluateScenario& scenario, const PowerMo
   return {};
 }
 
+// The sites of the input's jobs, under every policy and router.
+Result<void> add_sites(const EvaluateScenario& scenario, const Lineup& lineup, const PolicyRegistry& registry,
+                       EvaluationInput& input) {
+  const JobTable& jobs = input.run.trace.jobs;
+  auto sites = read_sites(scenario.sites, input.path, jobs, scenario.seed);
+  if (!sites) return Unexpected{sites.error()};
+  input.options.sites = std::make_shared<const SitesOfRun>(*std::move(sites));
+  for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
+    const std::string& given = i == 0 ? scenario.figure : scenario.beside[i - 1];
+    const std::string lack =
+        lacks_site_figure(given.substr(given.find(':') + 1), *input.options.sites, scenario.warmup_jobs == 0);
+    if (!lack.empty()) return bad_option(i == 0 ? "figure" : "beside", lack);
+  }
+  for (const PolicySpec& policy : lineup.policies) {
+    auto checked = check_at_sites({.jobs = &jobs,
+                                   .sites = *input.options.sites,
+                                   .policy = policy,
+                                   .router = routed_policy(policy.text).router,
+                                   .engine = input.options.engine},
+                                  registry);
+    if (!checked) return checked;
+  }
+  return {};
+}
+
 Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t index, const Lineup& lineup,
                                  EvaluationMode mode, const PolicyRegistry& registry) {
   auto run = read_input(scenario, index);
@@ -106,9 +145,11 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
   input.options.conditions = *std::move(conditions);
-  if (auto known =
-          check_known_figures(scenario, input.options.conditions.power.model, input.options.conditions.services);
-      !known) {
+  if (!scenario.sites.empty()) {
+    if (auto done = add_sites(scenario, lineup, registry, input); !done) return Unexpected{done.error()};
+  } else if (auto known =
+                 check_known_figures(scenario, input.options.conditions.power.model, input.options.conditions.services);
+             !known) {
     return Unexpected{known.error()};
   }
   const std::uint32_t replicas = jobs.replicas();  // in front of the jobs, in every window
@@ -135,8 +176,10 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   } else if (mode == EvaluationMode::windows || mode == EvaluationMode::windows_only) {
     return Unexpected{Error{.message = starts.error().message, .file = input.path}};
   }
-  const auto made = check_policies(jobs, input.run.cluster, input.options, lineup.policies, registry);
-  if (!made) return Unexpected{made.error()};
+  if (scenario.sites.empty()) {
+    const auto made = check_policies(jobs, input.run.cluster, input.options, lineup.policies, registry);
+    if (!made) return Unexpected{made.error()};
+  }
   return input;
 }
 
@@ -227,7 +270,19 @@ Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry&
     lineup.entries.push_back({name, lineup.policies.size(), specs->size()});
     lineup.policies.insert(lineup.policies.end(), specs->begin(), specs->end());
   }
-  return lineup;
+  if (scenario.sites.empty()) return lineup;
+  const std::vector<std::string> local{"local"};
+  Lineup routed;
+  for (const Lineup::Entry& entry : lineup.entries) {
+    for (const std::string& router : scenario.routers.empty() ? local : scenario.routers) {
+      routed.entries.push_back({routed_text(entry.name, router), routed.policies.size(), entry.count});
+      for (std::size_t i = entry.first; i < entry.first + entry.count; ++i) {
+        routed.policies.push_back(lineup.policies[i]);
+        routed.policies.back().text = routed_text(lineup.policies[i].text, router);
+      }
+    }
+  }
+  return routed;
 }
 
 std::uint64_t EvaluationPlan::runs() const {
@@ -262,6 +317,10 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
   }
   std::vector<std::string> names = files_of(scenario.conditions);
   for (const std::string& cluster : scenario.clusters) names.push_back(cluster_without_added(cluster));
+  for (const EvaluationInput& input : plan.inputs) {
+    if (input.options.sites != nullptr)
+      names.insert(names.end(), input.options.sites->files.begin(), input.options.sites->files.end());
+  }
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
   plan.files = existing_files(names);
@@ -397,7 +456,8 @@ std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   for (const EvaluationInput& input : plan.inputs) {
     for (const auto& lines :
          {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
-          input.options.conditions.all_notes()}) {
+          input.options.conditions.all_notes(),
+          input.options.sites == nullptr ? std::vector<std::string>{} : input.options.sites->notes}) {
       for (const std::string& line : lines) notes.push_back(input.path + ": " + line);
     }
   }

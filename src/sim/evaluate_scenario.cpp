@@ -7,6 +7,7 @@
 #include "src/base/field_parser.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/run_fields.hpp"
 #include "src/sim/scenario.hpp"
@@ -47,6 +48,12 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
            "once for each trace; by default what the trace states",
            &s.clusters},
           common.oversize,
+          {"sites", "--sites", "JSON of sites, as federate takes it, in place of a cluster", &s.sites},
+          {.path = "routers",
+           .flag = "--router",
+           .meaning = "routers that send jobs to the sites, each with every policy: NAME[{parameter=value,...}][,...]",
+           .target = &s.routers,
+           .split = split_routers},
           {.path = "policies",
            .flag = "--policy",
            .meaning =
@@ -176,6 +183,12 @@ Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
   if (scenario.windows > 0 && scenario.stride > 0) {
     return Unexpected{Error{.message = "--windows and --stride exclude each other", .field = "windows.stride"}};
   }
+  if (scenario.sites.empty() && !scenario.routers.empty())
+    return bad_option("routers", "expected --sites FILE with --router");
+  if (!scenario.sites.empty() && scenario.protocol != "windows")
+    return bad_option("protocol", "expected windows beside --sites");
+  if (!scenario.sites.empty() && !scenario.clusters.empty())
+    return bad_option("clusters", "expected none beside --sites, whose file has the clusters");
   if (scenario.from > scenario.to) {
     return Unexpected{Error{.message = "expected a fraction not above that of --to", .field = "windows.from"}};
   }

@@ -30,6 +30,8 @@ struct EvaluateScenario {
   bool backlog = false;  ///< keep jobs that had not ended when the log was written
   std::string qos;       ///< priorities by quality of service, as QosWeights takes them
   std::string oversize = "error";
+  std::string sites;                 ///< as read_sites() takes it; empty: one cluster
+  std::vector<std::string> routers;  ///< each as parse_routers() takes it; none: local, where there are sites
   std::vector<std::string> policies;
   std::vector<std::string> groups;  ///< "NAME=POLICY,POLICY,..."
   std::string backfill = "none";

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/running_work.hpp"
+#include "src/world/sites_reader.hpp"
 
 namespace gpusched {
 
@@ -62,6 +64,8 @@ struct EvaluationOptions {
   EvaluationWindows windows;
   bool history = false;                     ///< predictions know the jobs that had ended before a window (JobEnds)
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
+  /// Of all jobs; policies then are texts as routed_policy() takes them. Null: one cluster.
+  std::shared_ptr<const SitesOfRun> sites = {};
 };
 
 /// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run

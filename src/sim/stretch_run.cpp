@@ -6,8 +6,10 @@
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/fragmentation.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/policies/seam/unfinished.hpp"
+#include "src/sim/site_stretch.hpp"
 #include "src/sim/stoppable_policy.hpp"
 
 namespace gpusched {
@@ -75,6 +77,16 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
                                const PolicySpec& policy, const PolicyRegistry& registry, const TraceStretch& stretch,
                                const StretchOptions& how) {
   const JobTable jobs = trace.slice(stretch.first, stretch.warm_up + stretch.jobs);
+  if (options.sites != nullptr) {
+    return run_at_sites({.jobs = &jobs,
+                         .sites = sites_of_slice(*options.sites, stretch.first, jobs.size()),
+                         .policy = contestant_spec(registry, policy, options),
+                         .router = routed_policy(policy.text).router,
+                         .engine = options.engine,
+                         .kill_at_limit = options.conditions.kill_at_limit,
+                         .measured = {.first = stretch.warm_up, .count = stretch.jobs}},
+                        registry, how);
+  }
   const std::uint32_t replicas = jobs.replicas();
   const JobChanges changes = options.conditions.changes.slice(stretch.first, jobs.size() - replicas, replicas);
   const MeasureWindow measured{.first = replicas + stretch.warm_up, .count = stretch.jobs};

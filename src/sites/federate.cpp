@@ -8,22 +8,14 @@
 #include "src/base/strict_json.hpp"
 #include "src/conditions/run_conditions.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/sim/run_fields.hpp"
 #include "src/sim/scenario.hpp"
-#include "src/sites/router_table.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {
-
-Result<std::vector<std::string>> split_routers(std::string_view text) {
-  const auto specs = parse_policy_list(text);
-  if (!specs) return Unexpected{specs.error()};
-  std::vector<std::string> texts;
-  for (const PolicySpec& spec : *specs) texts.push_back(spec.text);
-  return texts;
-}
 
 // The rows of conditions that sites take.
 FieldTable site_conditions(ConditionOptions& options) {
@@ -78,6 +70,7 @@ class SiteWatch {
     run_->intervals[site].observe(view, events);
     run_->histories[site].observe(view, events);
     run_->estimates[site].observe(view, events);
+    if (!run_->timelines.empty()) run_->timelines[site].observe(view, events);
   }
 
  private:
@@ -127,13 +120,20 @@ FieldTable federate_fields(FederateOptions& o) {
                  {"policy", "--policy", "the policy of every site", &o.policy},
                  {"seed", "--seed", "seed of everything random", &o.seed}});
   append_fields(fields, site_conditions(o.conditions));
-  append_fields(fields, {{"output.folder",
-                          "--out",
-                          "folder for sites.csv, transfers.csv and jobs.csv of each router, and manifest.json",
-                          &o.out,
-                          {},
-                          false},
-                         {"output.json", "--json", "print one JSON object instead of tables", &o.json, {}, false}});
+  append_fields(fields,
+                {{"output.folder",
+                  "--out",
+                  "folder for sites.csv, transfers.csv and jobs.csv of each router, and manifest.json",
+                  &o.out,
+                  {},
+                  false},
+                 {"output.timeline",
+                  "--timeline",
+                  "also write timeline.csv: how many jobs wait and run at each site, and how many GPUs are in use",
+                  &o.timeline,
+                  {},
+                  false},
+                 {"output.json", "--json", "print one JSON object instead of tables", &o.json, {}, false}});
   return fields;
 }
 
@@ -153,6 +153,8 @@ std::string federate_schema() {
 Result<FederateInput> load_federate(const FederateOptions& options, const PolicyRegistry& registry) {
   if (options.trace.empty()) return bad_option("trace.path", "is missing; give a trace");
   if (options.sites.empty()) return bad_option("sites", "is missing; give a file of sites");
+  if (options.timeline && options.out.empty())
+    return bad_option("output.timeline", "expected --out FOLDER with --timeline");
   FederateInput input;
   auto routers = routers_of(options);
   if (!routers) return Unexpected{routers.error()};
@@ -183,6 +185,7 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   input.options.preemption = options.conditions.preemption;
   input.options.seed = options.seed;
   input.kill_at_limit = options.conditions.kill_at_limit;
+  input.timeline = options.timeline;
   return input;
 }
 
@@ -215,6 +218,7 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
   run.logs.resize(sites.size(), RunLog(MeasureWindow{}));
   run.intervals.resize(sites.size());
   run.histories.resize(sites.size());
+  if (input.timeline) run.timelines.resize(sites.size());
   run.federation = std::make_unique<Federation>(jobs, input.sites.world, sites, *std::move(made), input.sites.options);
   const auto begin = std::chrono::steady_clock::now();
   try {

@@ -18,6 +18,7 @@
 #include "src/base/field_table.hpp"
 #include "src/conditions/condition_options.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/cluster_level_log.hpp"
 #include "src/sim/estimate_log.hpp"
 #include "src/world/sites_reader.hpp"
 #include "traces/core/trace.hpp"
@@ -39,6 +40,7 @@ struct FederateOptions {
   std::uint64_t seed = 0;
   ConditionOptions conditions;  ///< placement and the costs of preemption
   std::string out;              ///< folder for files; empty: none
+  bool timeline = false;        ///< timeline.csv among them
   bool json = false;            ///< one JSON object instead of tables
 };
 
@@ -57,6 +59,7 @@ struct FederateInput {
   std::vector<PolicySpec> routers;
   EngineOptions options;
   bool kill_at_limit = false;
+  bool timeline = false;  ///< RouterRun::timelines are kept
 };
 
 /// Reads trace and sites and resolves every name. Errors are the user's.
@@ -68,12 +71,13 @@ struct RouterRun {
   bool clairvoyant = false;    ///< the policy of the sites is
   std::string why_unfinished;  ///< empty: all jobs ended; else what follows is not filled in
   std::unique_ptr<Federation> federation;
-  std::vector<SiteAccount> accounts;   ///< by site
-  std::vector<RunLog> logs;            ///< by site
-  std::vector<IntervalLog> intervals;  ///< by site
-  std::vector<HistoryHash> histories;  ///< by site
-  std::vector<EstimateLog> estimates;  ///< by site
-  double sim_seconds = 0;              ///< wall time of the run alone
+  std::vector<SiteAccount> accounts;            ///< by site
+  std::vector<RunLog> logs;                     ///< by site
+  std::vector<IntervalLog> intervals;           ///< by site
+  std::vector<HistoryHash> histories;           ///< by site
+  std::vector<EstimateLog> estimates;           ///< by site
+  std::vector<ClusterLevelLog> timelines = {};  ///< by site, when asked for
+  double sim_seconds = 0;                       ///< wall time of the run alone
 };
 
 /// Runs one router over all jobs; `stop` ends it without a result. Errors: a policy or router refuses its parameters or

@@ -67,7 +67,7 @@ std::string sites_csv(const FederateInput& input, const RouterRun& run) {
 }
 
 std::string transfers_csv(const FederateInput& input, const RouterRun& run) {
-  constexpr std::array<const char*, 3> words{"job_data", "output", "data_set"};
+  constexpr std::array<const char*, 4> words{"job_data", "output", "checkpoint", "data_set"};
   const SiteWorld& world = input.sites.world;
   std::string text = "what,name,from,to,bytes,begin_s,end_s,egress_usd\n";
   for (const SiteTransfer& transfer : run.federation->transfers()) {
@@ -81,6 +81,28 @@ std::string transfers_csv(const FederateInput& input, const RouterRun& run) {
     append_seconds(text += ',', transfer.begin);
     append_seconds(text += ',', transfer.end);
     text += "," + exact_number(static_cast<double>(egress_of(world, transfer)) / (1e6 * bytes_per_gb)) + "\n";
+  }
+  return text;
+}
+
+std::string timelines_csv(const FederateInput& input, const RouterRun& run) {
+  std::string text = "site,time_s,waiting_jobs,running_jobs,waiting_gpus,used_gpus,up_gpus\n";
+  for (SiteId site = 0; site < run.timelines.size(); ++site) {
+    const Site& own = input.sites.world.sites[site];
+    for (const ClusterLevel& level : run.timelines[site].levels()) {
+      append_csv_field(text, own.name);
+      append_seconds(text += ',', level.since);
+      append_integer(text += ',', level.waiting_jobs);
+      append_integer(text += ',', level.running_jobs);
+      append_decimal(text += ',', level.waiting_milli, whole_gpu);
+      append_decimal(text += ',', level.used_milli, whole_gpu);
+      if (own.is_unlimited) {
+        text += ",\n";
+      } else {
+        append_integer(text += ',', level.up_gpus);
+        text += '\n';
+      }
+    }
   }
   return text;
 }
@@ -102,8 +124,9 @@ BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
   if (!is_known) return {};
   std::vector<Bill> bills(jobs.size());
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const Engine& engine = federation.engine(federation.site_of(JobId{i}));
-    if (engine.knows_power()) bills[i] = engine.bill(JobId{i});
+    for (SiteId site = 0; site < federation.site_count(); ++site) {
+      if (federation.engine(site).knows_power()) bills[i] += federation.engine(site).bill(JobId{i});
+    }
   }
   return bill_columns(all, bills);
 }
@@ -252,6 +275,11 @@ Result<void> write_router_files(OutputFolder& folder, const FederateInput& input
   if (auto done = folder.write(place + "sites.csv", sites_csv(input, run)); !done) return done;
   if (auto done = folder.write(place + "transfers.csv", transfers_csv(input, run)); !done) return done;
   if (auto done = folder.write(place + "jobs.csv", jobs_csv_of(input, run)); !done) return done;
+  if (run.timelines.empty()) {
+    folder.leave_out(place + "timeline.csv");
+  } else if (auto done = folder.write(place + "timeline.csv", timelines_csv(input, run)); !done) {
+    return done;
+  }
   return folder.publish();
 }
 

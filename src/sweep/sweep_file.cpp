@@ -10,6 +10,8 @@
 #include "src/base/json_fields.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
+#include "src/policies/burst/router_table.hpp"
+#include "src/sim/site_stretch.hpp"
 
 namespace gpusched {
 namespace {
@@ -200,6 +202,20 @@ Result<void> check_once(const Sweep& sweep) {
   return {};
 }
 
+// What sites exclude, and need.
+Result<void> check_sites(const SweepPoint& point, bool files) {
+  if (point.sites.empty())
+    return point.router == "local" ? Result<void>{} : wrong("router", "expected sites beside it");
+  if (const auto routers = parse_routers(point.router); !routers)
+    return Unexpected{in_option("router", routers.error())};
+  if (!point.run.cluster.empty() || !point.run.slurm_conf.empty())
+    return wrong("cluster", "expected none beside sites, whose file has the clusters");
+  if (files) return wrong("files", "expected false beside sites: gpusched federate writes the files of such a run");
+  const bool has_history = point.run.history_jobs > 0 || point.run.warmup > Time{} || point.run.measure > Time{};
+  if (has_history) return wrong("measure", "expected warmup_jobs and measure_jobs alone beside sites");
+  return check_conditions_of_sites(point.run.conditions);
+}
+
 std::vector<std::string> varied_paths(const Sweep& sweep) {
   std::vector<std::string> paths;
   const auto add = [&](const SweepValues& values) {
@@ -226,7 +242,7 @@ Result<void> check_size(const Sweep& sweep) {
 std::string policy_with_parameters(std::string policy,
                                    const std::vector<std::pair<std::string, std::string>>& parameters) {
   for (const auto& [name, value] : parameters) {
-    const std::size_t end = std::min(policy.find_first_of("{+"), policy.size());
+    const std::size_t end = std::min({policy.find_first_of("{+"), policy.find(" via "), policy.size()});
     if (end < policy.size() && policy[end] == '{') {
       const std::size_t close = std::min(policy.find('}', end), policy.size());
       const bool is_empty = policy.find_first_not_of(' ', end + 1) == close;
@@ -262,6 +278,9 @@ FieldTable sweep_fields(SweepPoint& point) {
                         .meaning = "factor on the arrival rate: the times between submissions are divided by it",
                         .target = &point.load,
                         .range = Field::Range{0.001, 1000}});
+      fields.push_back(
+          {"sites", "", "JSON of sites, as gpusched federate takes it, in place of a cluster", &point.sites});
+      fields.push_back({"router", "", "which sends jobs to the sites: NAME[{parameter=value,...}]", &point.router});
     }
   }
   return fields;
@@ -331,6 +350,7 @@ Result<SweepPoint> Sweep::point(std::uint64_t i) const {
   point.run.policies = {policy_with_parameters(point.policy, point.parameters)};
   if (point.run.trace.empty()) return wrong("/base/trace", "no trace; give a file, or synthetic:philly");
   if (auto checked = check_scenario(point.run); !checked) return Unexpected{checked.error()};
+  if (auto checked = check_sites(point, files); !checked) return Unexpected{checked.error()};
   return point;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Sweep: the file of `gpusched sweep`, and the runs that it stands for. Every field of a Scenario that changes results
-/// can be varied, by the path that it has there; `load`, `window` and `parameters` are a sweep's own.
+/// can be varied, by the path that it has there; `load`, `window`, `sites`, `router` and
+/// `parameters` are a sweep's own.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,8 @@ struct SweepPoint {
   std::string policy;                     ///< as parse_policies() takes it
   std::uint64_t first_job = 0, jobs = 0;  ///< the part of the trace's jobs that is run; 0 jobs: all from the first on
   double load = 1;                        ///< factor on the arrival rate: times between submissions are divided by it
+  std::string sites;                      ///< as read_sites() takes it, in place of a cluster; empty: one cluster
+  std::string router = "local";           ///< between them, as parse_routers() takes it
   std::vector<std::pair<std::string, std::string>> parameters = {};  ///< of the policy, by name, beside those it names
 };
 

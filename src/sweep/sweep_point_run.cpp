@@ -12,7 +12,9 @@
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
 #include "src/base/process_info.hpp"
+#include "src/policies/backfill/backfill.hpp"
 #include "src/sim/report.hpp"
+#include "src/sim/site_stretch.hpp"
 #include "src/sweep/sweep_workers.hpp"
 
 namespace gpusched {
@@ -92,6 +94,7 @@ Result<SweepResult> PointRunner::carry_out(std::uint64_t number) {
   auto point = plan_->sweep.point(number);
   if (!point) return Unexpected{point.error()};
   point->run.recorded = "none";
+  if (!point->sites.empty()) return carry_out_at_sites(*point, planned);
   if (auto ready = prepare(*point, planned); !ready) {
     input_.reset();  // change_runs() may have left it between two scenarios
     return Unexpected{ready.error()};
@@ -114,6 +117,44 @@ Result<SweepResult> PointRunner::carry_out(std::uint64_t number) {
     }
   }
   return result;
+}
+
+Result<SweepResult> PointRunner::carry_out_at_sites(const SweepPoint& point, const PlannedRun& planned) {
+  const auto trace = point_jobs(traces_->at(planned.trace), point);
+  if (!trace) return Unexpected{trace.error()};
+  const JobTable& jobs = trace->jobs;
+  const Scenario& run = point.run;
+  auto sites = read_sites(point.sites, run.trace, jobs, run.seed);
+  if (!sites) return Unexpected{sites.error()};
+  auto policies = parse_contestants(*registry_, run.policies);
+  if (!policies) return Unexpected{policies.error()};
+  const auto backfill = default_backfill(*registry_, run.backfill, *policies);
+  if (!backfill) return Unexpected{backfill.error()};
+  if (*backfill) backfill_by_default(*registry_, **backfill, *policies);
+  const auto warm_up = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.warmup_jobs, jobs.size()));
+  const std::uint64_t measured = run.measure_jobs > 0 ? run.measure_jobs : jobs.size() - warm_up;
+  if (measured == 0 || measured > jobs.size() - warm_up)
+    return bad_window("measure", "asks for more jobs than there are");
+  const MeasureWindow window{.first = warm_up, .count = static_cast<std::uint32_t>(measured)};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended = run_at_sites({.jobs = &jobs,
+                                   .sites = *std::move(sites),
+                                   .policy = policies->front(),
+                                   .router = point.router,
+                                   .engine = {.placement = *placement_from_name(run.conditions.placement),
+                                              .preemption = run.conditions.preemption,
+                                              .seed = run.seed},
+                                   .kill_at_limit = run.conditions.kill_at_limit,
+                                   .measured = window},
+                                  *registry_, {.seed = run.seed});
+  if (!ended) return Unexpected{ended.error()};
+  if (!ended->failure.empty()) return unexpected(ended->failure);
+  return SweepResult{.status = RunStatus::done,
+                     .message = {},
+                     .metrics = *ended->metrics,
+                     .saturation = ended->saturation,
+                     .clairvoyant = ended->clairvoyant,
+                     .sim_s = seconds_since(begin)};
 }
 
 SweepResult PointRunner::run(std::uint64_t number) {

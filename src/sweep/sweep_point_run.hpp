@@ -30,6 +30,7 @@ class PointRunner {
 
  private:
   Result<SweepResult> carry_out(std::uint64_t number);
+  Result<SweepResult> carry_out_at_sites(const SweepPoint& point, const PlannedRun& planned);
   Result<void> prepare(const SweepPoint& point, const PlannedRun& planned);
   Result<void> write_files(const SweepPoint& point, const PlannedRun& planned, std::vector<PolicyRun>& runs,
                            double wall_s);

@@ -16,8 +16,8 @@
 namespace gpusched {
 namespace {
 
-constexpr std::array<MeasuredColumn, 5> place_columns{
-    {{"job_id"}, {"site", ""}, {"data_gb", ""}, {"output_gb", ""}, {"data_set", ""}}};
+constexpr std::array<MeasuredColumn, 6> place_columns{
+    {{"job_id"}, {"site", ""}, {"data_gb", ""}, {"output_gb", ""}, {"data_set", ""}, {"checkpoint_gb", ""}}};
 constexpr double most_job_gb = 1e9;
 
 std::string_view name_of_column(const JobTable& jobs, HomeColumn column, JobId job) {
@@ -50,6 +50,7 @@ class PlaceReader {
     if (!cells.text(1).empty()) place.home = found(cells, 1, site_of_, sites_, "site", place.home);
     place.bytes = bytes(cells, 2);
     place.output_bytes = bytes(cells, 3);
+    place.checkpoint_bytes = bytes(cells, 5);
     if (!cells.text(4).empty()) place.data_set = found(cells, 4, set_of_, sets_, "data set", place.data_set);
     if (job != job_of_.end()) ++told_;
   }
@@ -88,7 +89,8 @@ bool has_site_columns(const std::string& path) {
   if (!std::getline(file, header) || header.size() > 100'000) return false;
   const std::string cells = "," + header.substr(0, header.find_last_not_of("\r ") + 1) + ",";
   const auto has = [&](const char* name) { return cells.find("," + std::string(name) + ",") != std::string::npos; };
-  return has("job_id") && (has("site") || has("data_gb") || has("output_gb") || has("data_set"));
+  return has("job_id") &&
+         (has("site") || has("data_gb") || has("output_gb") || has("checkpoint_gb") || has("data_set"));
 }
 
 std::vector<std::string> site_names(const SiteWorld& world) {

@@ -21,7 +21,7 @@ struct SiteJobs {
   HomeColumn column = HomeColumn::none;
   std::map<std::string, SiteId> of = {};  ///< homes by its names
   SiteId otherwise = 0;
-  std::string file = {};  ///< a csv of job_id, site, data_gb, output_gb, data_set; empty: none
+  std::string file = {};  ///< a csv of job_id, site, data_gb, output_gb, checkpoint_gb, data_set; empty: none
 };
 
 /// The names of all sites, by SiteId.

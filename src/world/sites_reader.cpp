@@ -316,6 +316,7 @@ class SitesBuilder {
     fields.read_object("migration", [&](JsonFields& own) {
       own.read("every_s", every, 0, most_interval_s);
       own.read("most_moves", found_.options.most_moves, 1, 60'000);
+      own.read("running", found_.options.moves_running);
       if (fields.has("migration") && every <= 0) own.fail("every_s", "expected a number above 0");
     });
     found_.options.every = from_seconds(every);

@@ -35,10 +35,10 @@ struct SitesOfRun {
 ///              {"between": ["eu", "us"], "mbps": 160}],
 ///    "home": {"by": "vc", "of": {"lab": "eu"}, "else": "eu"},
 ///    "data_sets": [{"name": "images", "gb": 150, "at": ["eu"]}], "jobs": "where.csv",
-///    "network_kwh_per_gb": 0.06, "migration": {"every_s": 600, "most_moves": 1}}
-/// `jobs` is a csv with job_id and any of site, data_gb, output_gb and data_set; without it, `trace` itself where that
-/// is a csv with such columns. A job's site is that of the csv, else that of `home`, else the first. Files are relative
-/// to the folder of the JSON file. `seed`: of failures.
+///    "network_kwh_per_gb": 0.06, "migration": {"every_s": 600, "most_moves": 1, "running": false}}
+/// `jobs` is a csv with job_id and any of site, data_gb, output_gb, checkpoint_gb and data_set; without it, `trace`
+/// itself where that is a csv with such columns. A job's site is that of the csv, else that of `home`, else the first.
+/// Files are relative to the folder of the JSON file. `seed`: of failures.
 ///
 /// Errors: file and JSON path, or file and line, and what was expected there: an unknown site, a second link or none
 /// from any site with a data set to another site, a negative price of egress.

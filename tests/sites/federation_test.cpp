@@ -241,7 +241,7 @@ Outcome outcome_of(const Engine& engine, bool finished, std::uint64_t history) {
   return outcome;
 }
 
-JobTable drawn_jobs(Rng& rng) {
+JobTable drawn_jobs(Rng& rng, bool in_pipelines = true) {
   JobTableBuilder builder;
   std::int64_t submit = 0;
   const std::uint64_t count = 2 + rng.below(25);
@@ -255,7 +255,7 @@ JobTable drawn_jobs(Rng& rng) {
     job.deadline = job.submit + job.work + job.work;
     job.start = job.submit;
     std::vector<std::string> after;
-    if (i > 0 && rng.below(5) == 0) after.push_back(std::to_string(rng.below(i)));
+    if (in_pipelines && i > 0 && rng.below(5) == 0) after.push_back(std::to_string(rng.below(i)));
     job.after = after;
     builder.add(job);
     submit += static_cast<std::int64_t>(rng.below(12));
@@ -311,19 +311,113 @@ TEST(Sites, AFederationOfOneSiteIsItsReplayUnderEveryPolicy) {
       world.sites = {{.name = "only"}};
       const std::vector<SiteSetup> sites{
           {.cluster = &cluster, .policy = *policy, .options = options, .inputs = inputs}};
-      Federation federation(jobs, world, sites, AnyRouter(LeastLoaded{}));
-      HistoryHash same;
-      const FederationEnd end = federation.run(
-          [&](SiteId, const OracleView& view, std::span<const Event> events) { same.observe(view, events); });
-      ASSERT_EQ(outcome_of(federation.engine(0), end == FederationEnd::finished, same.value()),
-                outcome_of(engine, finished, history.value()))
-          << info.name << " seed " << seed;
-      ASSERT_TRUE(federation.consistent());
-      ASSERT_EQ(fault_of_sites(federation, site_accounts(federation)), std::nullopt) << info.name << " seed " << seed;
+      for (const AnyRouter& router : {AnyRouter(LeastLoaded{}), AnyRouter(LocalOnly{})}) {
+        Federation federation(jobs, world, sites, router);
+        HistoryHash same;
+        const FederationEnd end = federation.run(
+            [&](SiteId, const OracleView& view, std::span<const Event> events) { same.observe(view, events); });
+        ASSERT_EQ(outcome_of(federation.engine(0), end == FederationEnd::finished, same.value()),
+                  outcome_of(engine, finished, history.value()))
+            << info.name << " seed " << seed << " " << router.name();
+        ASSERT_TRUE(federation.consistent());
+        ASSERT_EQ(fault_of_sites(federation, site_accounts(federation)), std::nullopt) << info.name << " seed " << seed;
+      }
       ++compared;
     }
   }
   EXPECT_GT(compared, 100u);
+}
+
+// As LocalOnly, which says that it looks at no site.
+struct LocalToo {
+  [[nodiscard]] static std::string_view name() { return "local-too"; }
+  [[nodiscard]] Route route(const RouterView& view, JobId job) const { return {view.home(job)}; }
+};
+
+// What each site saw, where each job ended, and how it stands if the run was stopped on the way.
+std::vector<std::uint64_t> story_of(const JobTable& jobs, const SiteWorld& world, const std::vector<SiteSetup>& sites,
+                                    const AnyRouter& router, std::uint32_t stops) {
+  Federation federation(jobs, world, sites, router);
+  std::vector<HistoryHash> histories(sites.size());
+  const auto watch = [&](SiteId site, const OracleView& view, std::span<const Event> events) {
+    histories[site].observe(view, events);
+  };
+  FederationEnd end = FederationEnd::stopped;
+  while (end == FederationEnd::stopped) {
+    end = federation.run(watch, [&] { return stops > 0 && stops-- > 0; });
+    EXPECT_TRUE(federation.consistent());
+  }
+  if (end == FederationEnd::goes_on) return {};
+  std::vector<std::uint64_t> story;
+  for (const HistoryHash& history : histories) story.push_back(history.value());
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const SiteId site = federation.site_of(job);
+    story.push_back(site);
+    for (const Time time : {federation.eligible(job), federation.joined(job), federation.engine(site).end(job)})
+      story.push_back(static_cast<std::uint64_t>(time.us));
+  }
+  return story;
+}
+
+TEST(Sites, SitesThatHaveNothingToDoWithEachOtherRunAsTheyWouldTogether) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const std::vector<Cluster> clusters{one_node(8), one_node(6), one_node(8)};
+  std::size_t compared = 0;
+  for (const PolicyInfo& info : registry.rows()) {
+    Rng rng = Rng(7).split(info.name);
+    const JobTable jobs = drawn_jobs(rng, false);
+    SiteWorld world = linked_sites(3, link_of(80, 0.5));
+    for (std::uint32_t i = 0; i < jobs.size(); ++i)
+      world.jobs.push_back({.home = static_cast<SiteId>(rng.below(3)), .bytes = gb / 50});
+    std::vector<SiteSetup> sites;
+    for (const Cluster& cluster : clusters) {
+      auto policy =
+          registry.make({.text = info.name, .name = info.name, .given = {}}, {.jobs = &jobs, .cluster = &cluster});
+      if (policy) sites.push_back({.cluster = &cluster, .policy = *policy});
+    }
+    if (sites.size() < clusters.size()) continue;
+    const auto together = story_of(jobs, world, sites, AnyRouter(LocalToo{}), 0);
+    EXPECT_EQ(story_of(jobs, world, sites, AnyRouter(LocalOnly{}), 0), together) << info.name;
+    EXPECT_EQ(story_of(jobs, world, sites, AnyRouter(LocalOnly{}), 1), together) << info.name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 30u);
+}
+
+TEST(Sites, ARunningJobMovesWithItsCheckpointAndPaysItsRestartThere) {
+  // It runs at 0 from 0 s. At 100 s the other site's electricity is cleaner: a checkpoint of 1 GB follows it at 80
+  // Mbps, 100 s and a round trip of 1 s. Its restart takes 20 s, and 200 of its 300 s of work are left: it ends at 421
+  // s.
+  const JobTable jobs = table_of_gangs({gang(0, 300, 2)});
+  SiteWorld world = linked_sites(2, link_of(80, 1, 0.05));
+  world.jobs = {{.home = 0, .checkpoint_bytes = gb}};
+  world.sites[0].carbon_g_per_kwh = Signal({{Time{}, 100}, {whole_seconds(50), 300}});
+  world.sites[1].carbon_g_per_kwh = Signal({{Time{}, 200}});
+  world.sites[0].usd_per_gpu_h = 3.6;
+  world.sites[1].usd_per_gpu_h = 36;
+  const std::vector<Cluster> clusters{one_node(4), one_node(4)};
+  std::vector<SiteSetup> sites = setups(clusters, AnyPolicy(Fifo{}));
+  for (SiteSetup& site : sites) site.options.preemption.restart = whole_seconds(20);
+  for (const bool moves_running : {true, false}) {
+    Federation federation(jobs, world, sites, AnyRouter(LowestSignal{}),
+                          {.every = whole_seconds(100), .moves_running = moves_running});
+    ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+    const SiteId last = moves_running ? 1 : 0;
+    EXPECT_EQ(federation.site_of(JobId{0}), last);
+    EXPECT_EQ(federation.engine(last).end(JobId{0}), whole_seconds(moves_running ? 421 : 300));
+    EXPECT_EQ(federation.transfers().size(), moves_running ? 1u : 0u);
+    const std::vector<SiteAccount> accounts = site_accounts(federation);
+    EXPECT_EQ(fault_of_sites(federation, accounts), std::nullopt);
+    // Two GPUs at 0.001 and 0.01 USD a second.
+    EXPECT_DOUBLE_EQ(accounts[0].rent_usd(), moves_running ? 0.2 : 0.6);
+    EXPECT_DOUBLE_EQ(accounts[1].rent_usd(), moves_running ? 4.4 : 0);
+    EXPECT_DOUBLE_EQ(accounts[0].egress_usd(), moves_running ? 0.05 : 0);
+    if (moves_running) {
+      EXPECT_EQ(federation.engine(1).gpu_time(JobId{0}).overhead, SiteSum{2000} * 20'000'000);
+      EXPECT_EQ(accounts[1].wait_us, 101'000'000);
+    }
+  }
 }
 
 TEST(Sites, IdleSitesMeterUntilTheLastJobAnywhereEnds) {

@@ -79,6 +79,7 @@ World drawn_world(Rng& rng) {
   for (std::uint32_t i = 0; i < drawn.jobs.size(); ++i) {
     JobPlace place{.home = static_cast<SiteId>(rng.below(sites))};
     if (rng.below(2) == 0) place.bytes = static_cast<std::int64_t>(rng.below(2'000'000'000));
+    if (rng.below(2) == 0) place.checkpoint_bytes = static_cast<std::int64_t>(rng.below(300'000'000));
     if (rng.below(2) == 0) place.output_bytes = static_cast<std::int64_t>(rng.below(500'000'000));
     if (!drawn.world.data_sets.empty() && rng.below(2) == 0)
       place.data_set = static_cast<std::uint32_t>(rng.below(drawn.world.data_sets.size()));
@@ -123,7 +124,7 @@ void compare(const Federation& fast, const SlowSites& slow) {
 
 TEST(RandomSites, EqualASlowFederation) {
   const std::uint64_t runs = random_runs(60);
-  std::size_t moved = 0, transfers = 0;
+  std::size_t moved = 0, moved_running = 0, transfers = 0;
   for (std::uint64_t seed = 0; seed < runs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng = Rng(seed).split("sites");
@@ -133,20 +134,27 @@ TEST(RandomSites, EqualASlowFederation) {
     const Time wait = whole_seconds(static_cast<std::int64_t>(rng.below(4) * 36));
     FederationOptions options;
     if (rng.below(2) == 0)
-      options = {.every = whole_seconds(7 + static_cast<std::int64_t>(rng.below(200))), .most_moves = 2};
+      options = {.every = whole_seconds(7 + static_cast<std::int64_t>(rng.below(200))),
+                 .most_moves = 2,
+                 .moves_running = rng.below(2) == 0};
+    const Time restart = whole_seconds(static_cast<std::int64_t>(rng.below(3) * 20));
     const AnyPolicy policy = skips ? AnyPolicy(FifoSkip{}) : AnyPolicy(Fifo{});
-    Federation fast(drawn.jobs, drawn.world, setups(drawn.clusters, policy), router_of(rule, wait, drawn.cloud, seed),
-                    options);
+    std::vector<SiteSetup> sites = setups(drawn.clusters, policy);
+    for (SiteSetup& site : sites) site.options.preemption.restart = restart;
+    Federation fast(drawn.jobs, drawn.world, sites, router_of(rule, wait, drawn.cloud, seed), options);
     ASSERT_EQ(fast.run(nobody_watches), FederationEnd::finished);
     ASSERT_TRUE(fast.consistent());
     const std::vector<SiteAccount> accounts = site_accounts(fast);
     ASSERT_EQ(fault_of_sites(fast, accounts), std::nullopt);
-    SlowSites slow(drawn.jobs, drawn.world, drawn.gpus, skips, rule, wait, drawn.cloud, seed, options);
+    SlowSites slow(drawn.jobs, drawn.world, drawn.gpus, skips, rule, wait, drawn.cloud, seed, options, restart);
     slow.run();
     compare(fast, slow);
     if (HasFatalFailure()) return;
     transfers += slow.transfers.size();
-    for (const SlowJob& job : slow.all) moved += job.moves;
+    for (const SlowJob& job : slow.all) {
+      moved += job.moves;
+      moved_running += job.ran_at != no_site ? 1 : 0;
+    }
     // Money and bytes, by adding up what the slow one saw.
     std::vector<double> egress(drawn.gpus.size());
     for (const SlowTransfer& transfer : slow.transfers) {
@@ -155,16 +163,15 @@ TEST(RandomSites, EqualASlowFederation) {
                                1e6;
     }
     std::vector<double> rent(drawn.gpus.size());
-    for (std::uint32_t i = 0; i < drawn.jobs.size(); ++i) {
-      rent[slow.all[i].site] += drawn.world.sites[slow.all[i].site].usd_per_gpu_h * drawn.jobs.shape(JobId{i}).tasks *
-                                to_seconds(drawn.jobs.work(JobId{i})) / 3600;
-    }
+    for (SiteId site = 0; site < rent.size(); ++site)
+      rent[site] = drawn.world.sites[site].usd_per_gpu_h * static_cast<double>(slow.held[site]) / 3.6e9;
     for (SiteId site = 0; site < accounts.size(); ++site) {
       ASSERT_NEAR(accounts[site].egress_usd(), egress[site], 1e-9);
       ASSERT_NEAR(accounts[site].rent_usd(), rent[site], 1e-9);
     }
   }
   EXPECT_GT(moved, 20u);
+  EXPECT_GT(moved_running, 20u);
   EXPECT_GT(transfers, 200u);
 }
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "src/sites/router_table.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "tests/sites/some_sites.hpp"
 #include "tests/support/files.hpp"
 
@@ -35,7 +35,7 @@ std::string error_of(const std::string& text) {
 TEST(SitesReader, ReadsEveryKey) {
   const TempFolder folder;
   folder.write("de.csv", "time_s,gco2_per_kwh\n0,100\n3600,200\n");
-  folder.write("where.csv", "job_id,data_gb,output_gb,data_set,site\n0,1.5,0.25,images,\n1,,,,us\n");
+  folder.write("where.csv", "job_id,data_gb,output_gb,data_set,site,checkpoint_gb\n0,1.5,0.25,images,,3\n1,,,,us,\n");
   const auto found = read(R"({"sites": [
       {"name": "eu", "cluster": "2x8", "carbon": "de.csv", "usd_per_mwh": -5, "usd_per_gpu_h": 1.5, "uplink_mbps": 800,
        "power": {"gpus": {"GPU": {"idle_w": 10, "full_w": 100}}}},
@@ -45,7 +45,7 @@ TEST(SitesReader, ReadsEveryKey) {
               {"from": "us", "to": "cloud", "mbps": 80}, {"from": "eu", "to": "cloud", "mbps": 80}],
     "home": {"by": "vc", "of": {"lab": "us"}, "else": "eu"},
     "data_sets": [{"name": "images", "gb": 100, "at": ["eu", "us"]}], "jobs": "where.csv",
-    "network_kwh_per_gb": 0.01, "migration": {"every_s": 600, "most_moves": 3}})",
+    "network_kwh_per_gb": 0.01, "migration": {"every_s": 600, "most_moves": 3, "running": true}})",
                           folder.path() + "/sites.json");
   ASSERT_TRUE(found) << found.error().to_string();
   const SiteWorld& world = found->world;
@@ -74,6 +74,8 @@ TEST(SitesReader, ReadsEveryKey) {
   EXPECT_EQ(world.network_nj_per_byte, 36'000);
   EXPECT_EQ(found->options.every, whole_seconds(600));
   EXPECT_EQ(found->options.most_moves, 3u);
+  EXPECT_TRUE(found->options.moves_running);
+  EXPECT_EQ(found->world.jobs[0].checkpoint_bytes, 3'000'000'000);
 }
 
 TEST(SitesReader, TellsWhatIsWrongInOneLine) {

@@ -36,8 +36,15 @@ struct SlowJob {
   enum class Stage : std::uint8_t { future, travels, waits, runs, done } stage = Stage::future;
   std::int64_t eligible = -1, joined = -1, start = -1, end = -1, until = -1;
   std::uint32_t moves = 0;
-  std::set<std::size_t> needs = {};  // transfers under way that it waits for
-  std::int64_t journey = -1;         // when its own is over
+  std::set<std::size_t> needs = {};   // transfers under way that it waits for
+  std::int64_t journey = -1;          // when its own is over
+  std::int64_t gpus = 0, since = -1;  // asked for; the present start
+  std::int64_t first_start = -1;
+  SiteId ran_at = no_site;         // where its checkpoint is
+  std::int64_t ran_at_since = -1;  // copies that came before are of an older one
+  bool must_restart = false;
+  std::int64_t worked = 0;   // before its present start
+  std::int64_t loading = 0;  // what that start takes
 };
 
 /// A transfer; the last byte leaves at `moved`, -1 while it moves.
@@ -52,7 +59,7 @@ struct SlowTransfer {
 class SlowSites {
  public:
   SlowSites(const JobTable& jobs, const SiteWorld& world, std::vector<std::int64_t> gpus, bool skips, SlowRule rule,
-            Time wait, SiteId cloud, std::uint64_t seed, const FederationOptions& options)
+            Time wait, SiteId cloud, std::uint64_t seed, const FederationOptions& options, Time restart = {})
       : jobs_(jobs),
         world_(world),
         gpus_(std::move(gpus)),
@@ -62,8 +69,11 @@ class SlowSites {
         cloud_(cloud),
         seed_(seed),
         options_(options),
+        restart_(restart.us),
         queues_(gpus_.size()) {
     all.resize(jobs.size());
+    for (std::uint32_t i = 0; i < jobs.size(); ++i) all[i].gpus = gpus_of(i);
+    held.resize(gpus_.size());
   }
 
   void run() {
@@ -76,6 +86,7 @@ class SlowSites {
 
   std::vector<SlowJob> all;
   std::vector<SlowTransfer> transfers;
+  std::vector<std::int64_t> held;  // by site: GPUs times microseconds
 
  private:
   using Stage = SlowJob::Stage;
@@ -98,7 +109,7 @@ class SlowSites {
       if (i >= submitted_) consider(jobs_.submit(JobId{i}).us);
       if (job.stage == Stage::runs) consider(job.end);
       if (job.stage == Stage::travels && job.journey > now_) consider(job.journey);
-      if (job.stage == Stage::waits && job.until >= 0) consider(std::max(job.until, now_));
+      if (job.stage == Stage::waits && job.first_start < 0 && job.until >= 0) consider(std::max(job.until, now_));
     }
     for (const SlowTransfer& transfer : transfers) {
       if (transfer.moved < 0) consider(now_ + ceil_us(transfer));
@@ -122,7 +133,10 @@ class SlowSites {
 
   void instant() {
     for (std::uint32_t i = 0; i < count(); ++i) {
-      if (all[i].stage == Stage::runs && all[i].end <= now_) all[i].stage = Stage::done;
+      if (all[i].stage == Stage::runs && all[i].end <= now_) {
+        all[i].stage = Stage::done;
+        held[all[i].site] += gpus_of(i) * (now_ - all[i].since);
+      }
     }
     end_transfers();
     for (std::uint32_t i = 0; i < count(); ++i) hand_over(i);
@@ -159,8 +173,11 @@ class SlowSites {
       }
       free -= gpus_of(job);
       all[job].stage = Stage::runs;
-      all[job].start = now_;
-      all[job].end = now_ + jobs_.work(JobId{job}).us;
+      all[job].start = all[job].first_start < 0 ? now_ : all[job].start;
+      all[job].first_start = all[job].start;
+      all[job].since = now_;
+      all[job].loading = std::exchange(all[job].must_restart, false) ? restart_ : 0;
+      all[job].end = now_ + all[job].loading + jobs_.work(JobId{job}).us - all[job].worked;
       queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
     }
   }
@@ -171,6 +188,7 @@ class SlowSites {
     std::vector<std::pair<SiteItem, std::uint32_t>> needs;
     const JobPlace at = place(job);
     if (at.bytes > 0) needs.emplace_back(SiteItem::job_data, job);
+    if (at.checkpoint_bytes > 0 && all[job].ran_at != no_site) needs.emplace_back(SiteItem::checkpoint, job);
     if (at.data_set != no_index && world_.data_sets[at.data_set].bytes > 0)
       needs.emplace_back(SiteItem::data_set, at.data_set);
     for (const JobId before : jobs_.dependencies().of(JobId{job})) {
@@ -180,15 +198,17 @@ class SlowSites {
   }
   [[nodiscard]] std::int64_t bytes_of(SiteItem what, std::uint32_t number) const {
     if (what == SiteItem::data_set) return world_.data_sets[number].bytes;
+    if (what == SiteItem::checkpoint) return place(number).checkpoint_bytes;
     return what == SiteItem::job_data ? place(number).bytes : place(number).output_bytes;
   }
   [[nodiscard]] bool has(SiteId site, SiteItem what, std::uint32_t number) const {
     for (const SlowTransfer& transfer : transfers) {
       if (transfer.to == site && transfer.what == what && transfer.number == number && transfer.end >= 0 &&
-          transfer.end <= now_)
+          transfer.end <= now_ && (what != SiteItem::checkpoint || transfer.begin >= all[number].ran_at_since))
         return true;
     }
     if (what == SiteItem::job_data) return place(number).home == site;
+    if (what == SiteItem::checkpoint) return all[number].ran_at == site;
     if (what == SiteItem::output) return all[number].site == site && all[number].stage == Stage::done;
     const auto& at = world_.data_sets[number].at;
     return std::count(at.begin(), at.end(), site) > 0;
@@ -374,8 +394,19 @@ class SlowSites {
     round_ += options_.every.us;
     std::vector<std::uint32_t> waiting;
     for (const std::vector<std::uint32_t>& queue : queues_) waiting.insert(waiting.end(), queue.begin(), queue.end());
+    for (SiteId site = 0; site < gpus_.size() && options_.moves_running; ++site) {
+      for (std::uint32_t i = 0; i < count(); ++i) {
+        if (all[i].stage == Stage::runs && all[i].site == site) waiting.push_back(i);
+      }
+    }
     for (const std::uint32_t job : waiting) {
-      if (all[job].stage != Stage::waits || all[job].moves >= options_.most_moves) continue;
+      const bool stays = all[job].stage != Stage::waits && all[job].stage != Stage::runs;
+      if (stays || all[job].moves >= options_.most_moves) continue;
+      if (all[job].moves > 0 && all[job].joined == now_) continue;  // it just came
+      if (all[job].stage == Stage::runs) {
+        all[job].ran_at = all[job].site;
+        all[job].ran_at_since = now_;
+      }
       const Route route = rule_of(job);
       if (route.site == no_site || route.site == all[job].site) continue;
       const bool runs = route.until == Time::max()
@@ -387,7 +418,8 @@ class SlowSites {
   }
 
   void hand_over(std::uint32_t job) {
-    if (all[job].stage == Stage::waits && all[job].until >= 0 && all[job].until <= now_) send(job, {all[job].then});
+    const SlowJob& it = all[job];
+    if (it.stage == Stage::waits && it.first_start < 0 && it.until >= 0 && it.until <= now_) send(job, {it.then});
   }
 
   void send(std::uint32_t number, const Route& route) {
@@ -396,6 +428,7 @@ class SlowSites {
     if (job.site != no_site && job.site != route.site) {
       std::erase(queues_[job.site], number);
       ++job.moves;
+      if (job.stage == Stage::runs) stop(job);
     }
     job.site = route.site;
     job.until = route.until == Time::max() ? -1 : route.until.us;
@@ -419,6 +452,15 @@ class SlowSites {
     if (job.needs.empty() && job.journey <= now_) join(number);
   }
 
+  // All work is kept; a start that is interrupted is begun anew.
+  void stop(SlowJob& job) {
+    const std::int64_t passed = now_ - job.since;
+    held[job.site] += job.gpus * passed;
+    job.worked += std::max<std::int64_t>(0, passed - job.loading);
+    job.must_restart = true;
+    job.end = -1;
+  }
+
   void join(std::uint32_t job) {
     all[job].stage = Stage::waits;
     all[job].joined = now_;
@@ -434,6 +476,7 @@ class SlowSites {
   SiteId cloud_;
   std::uint64_t seed_;
   FederationOptions options_;
+  std::int64_t restart_;  // what a job pays at its first start after it moved
   std::int64_t now_ = std::numeric_limits<std::int64_t>::min() / 4, round_ = -1;
   std::uint32_t submitted_ = 0;
   std::vector<std::vector<std::uint32_t>> queues_;

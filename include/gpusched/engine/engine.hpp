@@ -135,19 +135,25 @@ class Engine : public RunResults {
     kernel_.join(job);
     ++kernel_.state.events_seen;
   }
-  /// A waiting job leaves for elsewhere, and may join again: an event of this instant, withdraw. As join().
-  /// Precondition: it waits in its queue and never ran.
+  /// A job leaves for elsewhere, and may join again: an event of this instant, withdraw, or finish of one that runs: it
+  /// is preempted, and what it did is its own wherever it runs next. As join(). Precondition: it waits in its queue or
+  /// runs; where it may leave after it ran, accounts are kept.
   void leave(JobId job) {
-    GPUSCHED_ASSERT(kernel_.state[job].phase == JobPhase::pending && first_start(job) == Time::max(),
-                    "a job leaves that does not wait, or ran");
+    GPUSCHED_ASSERT(view().phase(job) == JobPhase::pending || view().phase(job) == JobPhase::running,
+                    "a job leaves that neither waits nor runs");
     kernel_.leave(job);
     ++kernel_.state.events_seen;
   }
-  /// True when the job was submitted and is in no queue for want of join().
+  /// True when the job was submitted and is at no engine of the host, for want of join().
   [[nodiscard]] bool waits_for_host(JobId job) const {
-    const detail::EngineState& state = kernel_.state;
-    return index(job) < state.arrived && state.effects.get<detail::Dependencies>().waits_for_host(job);
+    return index(job) < state().arrived && state().states.is_nowhere(index(job));
   }
+  /// Its jobs are those of `jobs` from now on, which is borrowed: a copy of what it shares with others. A copied engine
+  /// has its own otherwise.
+  void share(HostedJobs& jobs) { kernel_.share(jobs); }
+  /// gpu_time() is what the job held at this engine alone, from now on: for hosts that move jobs that ran. Before the
+  /// first event.
+  void keep_accounts() { kernel_.keep_accounts(); }
   /// The run is over when so many jobs have finished here: those of the table, as long as nobody says otherwise. Until
   /// then nodes fail and meters count; signals and timers alone keep it going only while `others_go_on`.
   void expect(std::uint32_t jobs, bool others_go_on) {

@@ -29,7 +29,7 @@
 #include "gpusched/engine/effects/stages.hpp"
 #include "gpusched/engine/effects/time_limits.hpp"
 #include "gpusched/engine/event_queue.hpp"
-#include "gpusched/engine/job_state.hpp"
+#include "gpusched/engine/job_states.hpp"
 #include "gpusched/engine/occupancy.hpp"
 #include "gpusched/engine/placed_jobs.hpp"
 #include "gpusched/engine/run_inputs.hpp"
@@ -54,6 +54,7 @@ struct EngineState {
   std::uint32_t finished = 0;
   std::uint32_t expected = 0;  ///< jobs that finish here in all
   bool others_go_on = false;   ///< jobs are elsewhere that have not ended
+  std::uint32_t away = 0;      ///< submitted jobs of a host that are not here
   std::uint64_t events_seen = 0;
   EventQueue planned;
   Effects effects;
@@ -68,7 +69,7 @@ struct EngineState {
   std::uint32_t joined = 0;                  ///< queues, by jobs
   PlacedJobs placed;                         ///< of the queues, once a job came back
   JobList running;
-  std::vector<JobState> states;
+  JobStates states;
   std::vector<SavedState> saved;     ///< by job; empty unless runs lose work or spend time on overhead
   std::vector<JobAccount> accounts;  ///< by job; empty while all time that jobs run is useful, at one size
   GpuTime booked, at_mark;           ///< of all runs that are over; of all runs at RunAccount::mark()
@@ -109,8 +110,15 @@ struct EngineState {
   [[nodiscard]] Time submit(JobId job) const {
     const Services& services = effects.get<Services>();
     if (services.active() && services.is_replica(job)) return services.asked(job);
+    if (states.is_hosted()) return submit_of_hosted(job);
     const Dependencies& dependencies = effects.get<Dependencies>();
     return dependencies.active() ? dependencies.eligible(job) : jobs->submit(job);
+  }
+
+  /// A job with a host is submitted when it joins its queue here.
+  [[nodiscard]] GPUSCHED_RARE Time submit_of_hosted(JobId job) const {
+    const Stay stay = states.stay(index(job));
+    return stay.number == no_index ? jobs->submit(job) : stay.joined;
   }
 
   /// Larger is more urgent.
@@ -138,6 +146,7 @@ struct EngineState {
   }
 
   [[nodiscard]] QueuePlace queue_place(JobId job) const {
+    if (states.is_hosted()) return {states.stay(index(job)).number, job};
     return {queue_numbers.empty() ? index(job) : queue_numbers[index(job)], job};
   }
 
@@ -223,7 +232,7 @@ struct EngineState {
 
   /// The same without what the run still has to load and without the checkpoints that it still has to write.
   [[nodiscard]] Time work_left(JobId job) const {
-    const JobState& run = (*this)[job];
+    const JobState& run = states.seen(index(job));
     const Time left = remaining_now(run);
     if (saved.empty() || !run.clock_runs()) return left;
     const SavedState& kept = saved[index(job)];

@@ -87,6 +87,7 @@ enum class EndOfRun : std::uint8_t {
   resized,    ///< its user gave the job another size: as preempted
   killed,     ///< a node went down
   cancelled,  ///< its user gave the job up
+  departed,   ///< its host sends it elsewhere: as preempted
 };
 
 /// A command of a Decision; `time` is the instant of a wake, the change of an adjust, or microwatts.

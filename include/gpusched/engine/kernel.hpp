@@ -23,8 +23,12 @@ class Kernel : public SavedStates {
     state.cluster = ClusterState(cluster, jobs.gpu_specs(), Rng(options.seed).split("placement"));
     if (state.runtime != nullptr && !state.runtime->spans().is_empty()) state.cluster.keep_gangs_near();
     state.demands = DemandTable(jobs, cluster);
-    state.states.resize(jobs.size());
-    state.coming = inputs.hosted ? 0 : jobs.size();
+    if (inputs.hosted != nullptr) {
+      state.states.share(*inputs.hosted, inputs.engine);
+    } else {
+      state.states.open(jobs.size());
+    }
+    state.coming = inputs.hosted != nullptr ? 0 : jobs.size();
     state.expected = jobs.size();
     state.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
@@ -126,21 +130,36 @@ class Kernel : public SavedStates {
     if (state.limits().active()) state.effects.get<Limits>().asks(job, state.shape(job), state.now);
   }
 
+  /// See Engine::share().
+  void share(HostedJobs& jobs) { state.states.share(jobs, state.states.engine()); }
+
   /// A host lets a submitted job in, which joins its queue.
   GPUSCHED_RARE void join(JobId job) {
-    state.effects.get<Dependencies>().let_in(job, state.now);
+    state.states.enter(index(job), state.now, state.joined++);
+    --state.away;
+    const Time left = state[job].remaining;
     enter_queue(job);
+    if (state[job].first_start != Time::max()) state[job].remaining = left;  // it ran elsewhere
   }
-  /// A host takes a job out that waits and never ran.
+  /// A host takes a job out that waits, or one that runs, which keeps what a preemption would leave it.
   GPUSCHED_RARE void leave(JobId job) {
-    state.leave_queue(job);
+    const bool runs = state[job].phase == JobPhase::running;
+    if (runs) {
+      end_run(job, EndOfRun::departed);
+      ++state[job].preemptions;
+    } else {
+      state.leave_queue(job);
+    }
     state[job].phase = JobPhase::future;
-    state.effects.get<Dependencies>().let_out(job);
-    emit({EventKind::withdraw, job});
+    state[job].stands_last = false;
+    state.states.exit(index(job));
+    ++state.away;
+    emit({runs ? EventKind::finish : EventKind::withdraw, job});
   }
   /// So many jobs were submitted, wherever; those that this engine did not know of wait for their host.
   GPUSCHED_RARE void tell_submitted(std::uint32_t jobs) {
-    state.effects.get<Dependencies>().hold_back(jobs - state.arrived);
+    state.states.forget_gone();
+    state.away += jobs - state.arrived;
     state.arrived = jobs;
   }
   /// So many jobs finish here in all. What is booked when the last of them has ended is booked now if it has.
@@ -363,7 +382,7 @@ class Kernel : public SavedStates {
       if (run.phase != JobPhase::running || tasks != state.held_shape(job).tasks || !agrees(job)) return false;
       cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
     }
-    return cluster.all_free() && waiting + running + state.finished + out_of_queues == state.arrived;
+    return cluster.all_free() && waiting + running + state.finished + out_of_queues + state.away == state.arrived;
   }
 
  private:

@@ -4,11 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "gpusched/core/id_set.hpp"
-#include "gpusched/engine/job_state.hpp"
+#include "gpusched/engine/job_states.hpp"
 
 namespace gpusched::detail {
 
@@ -26,7 +25,7 @@ class PlacedJobs {
     queues_.resize(queues);
   }
   /// One of them, in the order of their places; its state tells whether it waits.
-  void list(std::uint32_t queue, std::span<const JobState> states, JobId job) {
+  void list(std::uint32_t queue, const JobStates& states, JobId job) {
     const JobState& state = states[index(job)];
     join(queue, index(job));
     if (state.phase != JobPhase::pending || state.stands_last) leave(queue, index(job));

@@ -93,7 +93,7 @@ class RunAccount {
   /// Where the job's time went so far, the present run included, whose work at risk counts as useful. Where no account
   /// is kept all of it is useful.
   [[nodiscard]] GpuTime gpu_time(JobId job) const {
-    const JobState& run = state[job];
+    const JobState& run = state.states.seen(index(job));
     if (state.accounts.empty()) return {.useful = WideInt{state.ran_now(run).us} * held_milli(job)};
     JobAccount account = state.accounts[index(job)];
     SavedState saved = state.saved.empty() ? SavedState{} : state.saved[index(job)];

@@ -17,6 +17,8 @@
 
 namespace gpusched {
 
+struct HostedJobs;
+
 /// How much work lies between the periodic checkpoints of a run.
 enum class CheckpointRule : std::uint8_t {
   fixed,  ///< PreemptionCost::checkpoint_interval
@@ -67,7 +69,9 @@ struct RunInputs {
   const ServiceModel* services = nullptr;  ///< which rows of the table are replicas, and what they serve
   bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
   bool kill_at_limit = false;              ///< jobs end when they have run for as long as they asked for (TimeLimits)
-  bool hosted = false;          ///< a host says which jobs were submitted, and which join: Engine::tell_submitted()
+  /// What the engines of a host share, which says which jobs were submitted, and which join: Engine::tell_submitted().
+  HostedJobs* hosted = nullptr;
+  std::uint32_t engine = 0;     ///< number of this one among them
   MeasureWindow measured = {};  ///< the jobs for which the account of GPU time is kept; all by default
 };
 

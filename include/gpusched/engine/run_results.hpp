@@ -22,17 +22,17 @@ class RunResults {
   /// Instant of submission; of a job that waited for the end of others, the last of these. Waiting counts from here.
   [[nodiscard]] Time submit(JobId job) const { return state().submit(job); }
   /// Instant of the first start.
-  [[nodiscard]] Time first_start(JobId job) const { return state()[job].first_start; }
+  [[nodiscard]] Time first_start(JobId job) const { return view().first_start(job); }
   /// Instant at which the job finished.
-  [[nodiscard]] Time end(JobId job) const { return state()[job].end; }
+  [[nodiscard]] Time end(JobId job) const { return state().states.seen(index(job)).end; }
   /// How often the job was preempted.
-  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state()[job].preemptions; }
+  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return view().preemptions(job); }
   /// How often a node that went down stopped the job.
   [[nodiscard]] std::uint32_t kills(JobId job) const { return view().kills(job); }
 
   // ---- where time went ----
   /// Wall time running, overhead and lost work included.
-  [[nodiscard]] Time ran(JobId job) const { return state().ran_now(state()[job]); }
+  [[nodiscard]] Time ran(JobId job) const { return view().ran(job); }
   /// The part of ran() that advanced the job, at whatever rate. Precondition: its runs are over.
   [[nodiscard]] Time useful_time(JobId job) const { return ran(job) - overhead(job) - lost(job); }
   /// The part of ran() in which the job started, loaded and saved its state, or did what its policy added, of runs that
@@ -56,6 +56,9 @@ class RunResults {
   [[nodiscard]] const GpuTime& measured_gpu_time() const {
     return state().effects.get<detail::AccountWindow>().gpu_time();
   }
+
+  /// True when something may happen besides jobs: failures, power, stages...
+  [[nodiscard]] bool has_effects() const { return state().effects.any(); }
 
   // ---- services ----
   /// True when some rows of the table are replicas.

@@ -159,21 +159,21 @@ class View {
 
   // ---- jobs as they are ----
   /// Where the job is in its life, commands of the open decision included.
-  [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }
+  [[nodiscard]] JobPhase phase(JobId job) const { return seen(job).phase; }
   /// Wall time that the job ran up to now(), all its runs and attempts together, start-up costs included. Exact at
   /// every moment: a job that the open decision started or preempted has what it had when the decision began. O(1).
-  [[nodiscard]] Time ran(JobId job) const { return state_->ran_now((*state_)[job]); }
+  [[nodiscard]] Time ran(JobId job) const { return state_->ran_now(seen(job)); }
   /// Attained GPU service in GPU-microseconds: ran() times GPUs held, a share counting as its fraction (rounded down).
   [[nodiscard]] std::int64_t attained_gpu_us(JobId job) const {
     if (state_->sizes().active()) return attained_at_all_sizes(job);
     return mul_div(ran(job).us, shape(job).gpu_milli(), whole_gpu);
   }
   /// First start, or Time::max() when it never ran.
-  [[nodiscard]] Time first_start(JobId job) const { return (*state_)[job].first_start; }
+  [[nodiscard]] Time first_start(JobId job) const { return seen(job).first_start; }
   /// Start of the present run, or the last change of its rate or work. Precondition: running.
   [[nodiscard]] Time running_since(JobId job) const { return (*state_)[job].since; }
   /// How often the job was preempted so far.
-  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
+  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return seen(job).preemptions; }
   /// True when the job was cancelled before it ended; it is done then.
   [[nodiscard]] bool is_cancelled(JobId job) const { return state_->changes().is_cancelled(job); }
   /// How much longer the present attempt may run before it is ended at the run time that its user asked for;
@@ -285,6 +285,10 @@ class View {
   /// Used by at().
   View(const detail::EngineState& state, const Event& event, const std::vector<Event>* shown)
       : state_(&state), shown_(shown), event_job_(event.job), event_shape_(event.shape) {}
+  /// The job's state; of one with a host that is elsewhere, that of one which was not submitted.
+  [[nodiscard]] GPUSCHED_HOT const detail::JobState& seen(JobId job) const {
+    return state_->states.seen(GPUSCHED_CHECKED(index(job), state_->states, "no such job"));
+  }
   /// Used by OracleView::showing().
   View(const detail::EngineState& state, const std::vector<Event>& shown) : state_(&state), shown_(&shown) {}
 
@@ -319,7 +323,7 @@ class OracleView : public View {
   [[nodiscard]] Time work(JobId job) const { return state_->jobs->work(job); }
   /// Work left of the present attempt at now(); 0 when done. What a preemption or a restart of the open decision costs
   /// shows after apply().
-  [[nodiscard]] Time remaining(JobId job) const { return state_->remaining_now((*state_)[job]); }
+  [[nodiscard]] Time remaining(JobId job) const { return state_->remaining_now(seen(job)); }
   /// The same without loading and checkpoints: what is done of a run counts, whether or not it will be kept.
   [[nodiscard]] Time work_left(JobId job) const { return state_->work_left(job); }
   /// Work that a run of the job must do before anything of it is kept whatever happens: all that is left, or an

@@ -65,15 +65,15 @@ class Federation {
     for (std::uint32_t i = 0; i < jobs.size() && !jobs.dependencies().is_empty(); ++i) {
       state_.tracks[i].open = static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size());
     }
-    state_.engines.reserve(sites.size());
+    state_.engines.open(jobs.size(), sites.size());
+    state_.learns = !router_.reads_no_run_times();
     for (const SiteSetup& site : sites) {
       GPUSCHED_ASSERT(site.inputs.changes == nullptr && !site.options.one_event_a_step, "sites do not take that");
-      RunInputs inputs = site.inputs;
-      inputs.hosted = true;
       state_.clusters.push_back(site.cluster);
-      state_.engines.emplace_back(jobs, *site.cluster, site.options, inputs);
+      Engine& engine = state_.engines.add(jobs, *site.cluster, site.options, site.inputs);
+      if (options_.moves_running && sites.size() > 1) engine.keep_accounts();
       policies_.push_back(site.policy);
-      progress_.emplace_back(state_.engines.back().view());
+      progress_.emplace_back(engine.view());
     }
     for (SiteId site = 0; site < state_.site_count(); ++site) {
       expect(site);
@@ -83,11 +83,13 @@ class Federation {
     if (options_.every > Time{}) next_round_ = state_.now + options_.every;
   }
 
-  /// Runs to the end. `watch(site, view, events)` sees what an Observer of simulate() would, site by site;
-  /// `stopped()` is asked now and then.
+  /// Runs to the end. `watch(site, view, events)` sees what an Observer of simulate() would, at each site in the order
+  /// of time; `stopped()` is asked now and then. Sites that have nothing to do with each other are run one after
+  /// another.
   template <class Watch, class Stopped = bool (*)()>
   FederationEnd run(
       Watch watch, Stopped stopped = [] { return false; }) {
+    if (keeps_apart()) return run_apart(watch, stopped);
     for (std::uint64_t steps = 1;; ++steps) {
       if (steps % 256 == 0 && stopped()) return FederationEnd::stopped;
       const Time next = next_time();
@@ -157,7 +159,8 @@ class Federation {
       if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
       ++loads[track.site].jobs;
       loads[track.site].asked += state_.jobs->shape(JobId{i}).gpu_milli();
-      loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
+      if (state_.learns)
+        loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
     }
     for (std::size_t site = 0; site < loads.size(); ++site) {
       const detail::SiteLoad& kept = state_.loads[site];
@@ -184,6 +187,106 @@ class Federation {
     return next == Time::max() ? next : std::min(next, next_round_);
   }
   static Time due(const DueQueue& queue) { return queue.empty() ? Time::max() : Time{queue.top().first}; }
+
+  // ---- sites that have nothing to do with each other ----
+
+  // The router looks at no site, and each job runs where all that it needs is when it is submitted. Routes them all
+  // then. Where engines know of failures or meters, the end of the last job concerns all sites.
+  bool keeps_apart() {
+    if (!apart_.empty()) return true;
+    const JobTable& jobs = *state_.jobs;
+    bool alone =
+        submitted_ == 0 && router_.reads_jobs_alone() && jobs.dependencies().is_empty() && options_.every == Time{};
+    for (SiteId site = 0; site < state_.site_count(); ++site) alone = alone && !state_.engines[site].has_effects();
+    if (!alone) return false;
+    const AnyRouter before = router_;
+    const Time begin = state_.now;
+    apart_.resize(state_.site_count());
+    for (std::uint32_t i = 0; i < jobs.size() && alone; ++i) {
+      const JobId job{i};
+      state_.now = state_.tracks[i].eligible = jobs.submit(job);
+      const Route route = router_.route(RouterView(state_), job);
+      alone = route.until == Time::max() && may_go(job, route) && needs_nothing(job, route.site);
+      if (alone) apart_[route.site].jobs.push_back(job);
+    }
+    state_.now = begin;
+    if (alone) return true;
+    router_ = before;
+    apart_.clear();
+    return false;
+  }
+
+  [[nodiscard]] bool needs_nothing(JobId job, SiteId site) const {
+    const SiteId home = state_.world->place(job).home;
+    bool nothing = home == site || state_.world->link(home, site)->round_trip == Time{};
+    state_.for_each_need(
+        job, [&](SiteItem what, std::uint32_t number) { nothing = nothing && state_.is_at(what, number, site); });
+    return nothing;
+  }
+
+  template <class Watch, class Stopped>
+  FederationEnd run_apart(Watch& watch, Stopped& stopped) {
+    FederationEnd ended = FederationEnd::finished;
+    Time end = state_.now;
+    for (SiteId site = 0; site < state_.site_count() && ended == FederationEnd::finished; ++site) {
+      ended = run_one(site, watch, stopped);
+      end = std::max(end, state_.now);
+    }
+    state_.now = end;
+    submitted_ = routed_ = state_.jobs->size();
+    state_.done = 0;
+    for (SiteId site = 0; site < state_.site_count(); ++site) count(site);
+    if (ended != FederationEnd::finished) return ended;
+    if (state_.done < state_.jobs->size()) return FederationEnd::waits;
+    end_all();
+    touched_.assign(touched_.size(), false);
+    return FederationEnd::finished;
+  }
+
+  // Finished: nothing is left to happen there.
+  template <class Watch, class Stopped>
+  FederationEnd run_one(SiteId site, Watch& watch, Stopped& stopped) {
+    constexpr std::size_t ahead = 12;
+    const auto submits = state_.jobs->submits();
+    const std::vector<JobId>& jobs = apart_[site].jobs;
+    std::size_t& next = apart_[site].next;
+    Engine& engine = state_.engines[site];
+    for (std::uint64_t steps = 1;; ++steps) {
+      if (steps % 256 == 0 && stopped()) return FederationEnd::stopped;
+      const Time now = std::min(next < jobs.size() ? submits[index(jobs[next])] : Time::max(), next_[site]);
+      if (now == Time::max()) return FederationEnd::finished;
+      state_.now = now;
+      const std::size_t first = next;
+      while (next < jobs.size() && submits[index(jobs[next])] == now) ++next;
+      // Those submitted anywhere lie between the present ones and the next.
+      const auto from = next == 0 ? submits.begin() : submits.begin() + index(jobs[next - 1]) + 1;
+      const auto until = next < jobs.size() ? submits.begin() + index(jobs[next]) : submits.end();
+      engine.advance_to(now);
+      engine.tell_submitted(static_cast<std::uint32_t>(std::upper_bound(from, until, now) - submits.begin()));
+      progress_[site].observe(engine.view(), engine.events());
+      for (std::size_t i = first; i < next; ++i) {
+        if (i + ahead < jobs.size()) state_.engines.will_join(jobs[i + ahead]);
+        engine.join(jobs[i]);
+      }
+      if (!decide_at(site, watch)) return FederationEnd::goes_on;
+    }
+  }
+
+  // What the other way of running counts as it goes.
+  void count(SiteId site) {
+    state_.loads[site] = {};
+    const View view = state_.engines[site].view();
+    for (std::size_t i = 0; i < apart_[site].next; ++i) {
+      const JobId job = apart_[site].jobs[i];
+      detail::JobTrack& track = state_.tracks[index(job)];
+      track.site = site;
+      track.joined = track.eligible;
+      track.stage = view.phase(job) == JobPhase::done ? Stage::done : Stage::there;
+      if (track.stage == Stage::there) state_.add_load(job, site, 1);
+      state_.loads[site].done += track.stage == Stage::done ? 1 : 0;
+    }
+    state_.done += state_.loads[site].done;
+  }
 
   // ---- the parts of an instant ----
 
@@ -233,7 +336,7 @@ class Federation {
     track.stage = Stage::done;
     ++state_.loads[site].done;
     ++state_.done;
-    state_.predictor.learn(state_.engines[site].view(), job);
+    if (state_.learns) state_.predictor.learn(state_.engines[site].view(), job);
     if (state_.jobs->dependencies().is_empty()) return;
     for (const JobId after : state_.jobs->successors().of(job)) {
       detail::JobTrack& waiting = state_.tracks[index(after)];
@@ -277,6 +380,7 @@ class Federation {
     track.stage = Stage::there;
     track.joined = state_.now;
     engine.join(job);
+    track.ran_before = engine.ran(job);
     if (track.until < state_.now) leaving_.push({state_.now.us, index(job)});  // it was on its way for too long
   }
 
@@ -286,17 +390,19 @@ class Federation {
       const JobId job{leaving_.top().second};
       leaving_.pop();
       const detail::JobTrack& track = state_.tracks[index(job)];
-      if (track.until > state_.now || !may_leave(job)) continue;
+      if (track.until > state_.now || !may_leave(job) || state_.engines[track.site].first_start(job) != Time::max())
+        continue;
       send(job, {.site = track.then});
     }
   }
 
-  // It waits, and never ran.
+  // It waits and never ran, or jobs that ran may leave, too.
   [[nodiscard]] bool may_leave(JobId job) const {
     const detail::JobTrack& track = state_.tracks[index(job)];
     if (track.stage != Stage::there) return false;
     const Engine& engine = state_.engines[track.site];
-    return engine.first_start(job) == Time::max() && engine.view().phase(job) == JobPhase::pending;
+    return options_.moves_running ||
+           (engine.first_start(job) == Time::max() && engine.view().phase(job) == JobPhase::pending);
   }
 
   void route_new() {
@@ -311,7 +417,7 @@ class Federation {
   void route(JobId job) {
     detail::JobTrack& track = state_.tracks[index(job)];
     track.eligible = state_.now;
-    track.predicted_us = state_.predicted(job).us;
+    if (state_.learns) track.predicted_us = state_.predicted(job).us;
     const Route route = router_.route(RouterView(state_), job);
     if (may_go(job, route)) {
       send(job, route);
@@ -331,17 +437,25 @@ class Federation {
 
   void route_again() {
     next_round_ = next_round_ + options_.every;
-    std::vector<JobId> waiting;
+    std::vector<JobId> jobs;
     for (SiteId site = 0; site < state_.site_count(); ++site) {
       const View view = state_.engines[site].view();
       for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-        for (const JobId job : view.queue(queue)) waiting.push_back(job);
+        for (const JobId job : view.queue(queue)) jobs.push_back(job);
       }
     }
-    for (const JobId job : waiting) {
+    for (SiteId site = 0; site < state_.site_count() && options_.moves_running; ++site) {
+      const auto first = static_cast<std::ptrdiff_t>(jobs.size());
+      for (const JobId job : state_.engines[site].view().running()) jobs.push_back(job);
+      std::sort(jobs.begin() + first, jobs.end());
+    }
+    for (const JobId job : jobs) {
       const detail::JobTrack& track = state_.tracks[index(job)];
-      if (!may_leave(job) || track.moves >= options_.most_moves) continue;
+      // One that came from elsewhere at this instant stays: its events are of one instant.
+      const bool just_came = track.moves > 0 && track.joined == state_.now;
+      if (!may_leave(job) || track.moves >= options_.most_moves || just_came) continue;
       const SiteId here = track.site;
+      if (options_.moves_running) state_.note_run(job);
       state_.add_load(job, here, -1);  // as if it came anew
       const Route route = router_.route(RouterView(state_), job);
       state_.add_load(job, here, 1);
@@ -403,25 +517,29 @@ class Federation {
     bool goes_on = false;
     if (state_.done == state_.jobs->size() && !is_over_) end_all();
     for (SiteId site = 0; site < state_.site_count(); ++site) {
-      if (!touched_[site]) continue;
-      touched_[site] = false;
-      Engine& engine = state_.engines[site];
-      const OracleView view = engine.view();
-      if (!engine.events().empty()) {
-        watch(site, view, engine.events());
-        Decision decision = engine.decision();
-        policies_[site].decide(view, decision);
-        engine.apply();
-      }
-      if (!engine.events().empty()) {
-        watch(site, view, engine.events());
-        progress_[site].observe(view, engine.events());
-      }
-      goes_on = goes_on || progress_[site].endless();
-      expect(site);
-      next_[site] = engine.next_event_time();
+      if (touched_[site]) goes_on = !decide_at(site, watch) || goes_on;
     }
     return !goes_on;
+  }
+
+  template <class Watch>
+  bool decide_at(SiteId site, Watch& watch) {
+    touched_[site] = false;
+    Engine& engine = state_.engines[site];
+    const OracleView view = engine.view();
+    if (!engine.events().empty()) {
+      watch(site, view, engine.events());
+      Decision decision = engine.decision();
+      policies_[site].decide(view, decision);
+      engine.apply();
+    }
+    if (!engine.events().empty()) {
+      watch(site, view, engine.events());
+      progress_[site].observe(view, engine.events());
+    }
+    expect(site);
+    next_[site] = engine.next_event_time();
+    return !progress_[site].endless();
   }
 
   // All sites end at the same instant, that of the last job's end.
@@ -434,7 +552,13 @@ class Federation {
     is_over_ = true;
   }
 
+  struct Apart {
+    std::vector<JobId> jobs;  // that run there, by submission
+    std::size_t next = 0;     // the first that has not joined
+  };
+
   detail::SiteState state_;
+  std::vector<Apart> apart_;  // by site; empty: sites have to do with each other
   std::vector<AnyPolicy> policies_;
   AnyRouter router_;
   FederationOptions options_;

@@ -117,7 +117,10 @@ struct Route {
   SiteId then = no_site;     ///< it goes there
 };
 
-/// A copy decides the same from the same state. It gives only sites that may_run() the job, or one whose `then` does.
+/// A copy decides the same from the same state. One that never asks a view for predicted(), run_time(), wait() or
+/// completion() may say so by a constant `reads_no_run_times`, which saves their sums;
+/// one that asks for nothing but the job itself, its home and what holds for the whole run, by `reads_jobs_alone`. It
+/// gives only sites that may_run() the job, or one whose `then` does.
 template <class R>
 concept Router = requires(R router, const R& constant, const RouterView& view, JobId job) {
   { constant.name() } -> std::convertible_to<std::string_view>;
@@ -145,6 +148,11 @@ class AnyRouter {
 
   /// The router's name.
   [[nodiscard]] std::string_view name() const { return self_->name(); }
+  /// See Router.
+  /// \{
+  [[nodiscard]] bool reads_no_run_times() const { return self_->reads_no_run_times(); }
+  [[nodiscard]] bool reads_jobs_alone() const { return self_->reads_jobs_alone(); }
+  /// \}
   /// Where the job goes.
   Route route(const RouterView& view, JobId job) { return self_->route(view, job); }
 
@@ -153,6 +161,8 @@ class AnyRouter {
     virtual ~Concept() = default;
     [[nodiscard]] virtual std::unique_ptr<Concept> clone() const = 0;
     [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual bool reads_no_run_times() const = 0;
+    [[nodiscard]] virtual bool reads_jobs_alone() const = 0;
     virtual Route route(const RouterView& view, JobId job) = 0;
   };
   template <class R>
@@ -160,6 +170,14 @@ class AnyRouter {
     explicit Model(R r) : router(std::move(r)) {}
     [[nodiscard]] std::unique_ptr<Concept> clone() const override { return std::make_unique<Model>(router); }
     [[nodiscard]] std::string_view name() const override { return router.name(); }
+    [[nodiscard]] bool reads_no_run_times() const override {
+      if constexpr (requires { R::reads_no_run_times; }) return R::reads_no_run_times;
+      return reads_jobs_alone();
+    }
+    [[nodiscard]] bool reads_jobs_alone() const override {
+      if constexpr (requires { R::reads_jobs_alone; }) return R::reads_jobs_alone;
+      return false;
+    }
     Route route(const RouterView& view, JobId job) override { return router.route(view, job); }
     R router;
   };

@@ -36,6 +36,7 @@ SiteId least_site(const RouterView& view, JobId job, Key key) {
 /// Every job at its home: JobLocal (Ranganathan and Foster, HPDC 2002, "Decoupling computation and data scheduling in
 /// distributed data-intensive applications").
 struct LocalOnly {
+  static constexpr bool reads_jobs_alone = true;  ///< see Router
   /// Its name on the command line; the same below.
   [[nodiscard]] std::string_view name() const { return "local"; }
   /// See Router; the same below.
@@ -45,6 +46,7 @@ struct LocalOnly {
 /// Most GPUs that nobody asks for: the Worst Fit of KOALA (Mohamed and Epema, Concurrency and Computation 20(16),
 /// 2008).
 struct MostAvailable {
+  static constexpr bool reads_no_run_times = true;                          ///< see Router
   [[nodiscard]] std::string_view name() const { return "most-available"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
@@ -55,6 +57,7 @@ struct MostAvailable {
 /// Fewest GPUs asked for, as a part of the site's: JobLeastLoaded (Ranganathan and Foster, HPDC 2002), which counts
 /// jobs of alike sites.
 struct LeastLoaded {
+  static constexpr bool reads_no_run_times = true;                        ///< see Router
   [[nodiscard]] std::string_view name() const { return "least-loaded"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
@@ -65,6 +68,7 @@ struct LeastLoaded {
 /// The site to which its data takes least, of these the least loaded: JobDataPresent (Ranganathan and Foster, HPDC
 /// 2002).
 struct DataPresent {
+  static constexpr bool reads_no_run_times = true;                        ///< see Router
   [[nodiscard]] std::string_view name() const { return "data-present"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
@@ -130,6 +134,7 @@ struct NearestInTime {
 /// Any that may run it, with equal chance: JobRandom (Ranganathan and Foster, HPDC 2002). What a job draws depends on
 /// its id and the seed alone.
 struct RandomSite {
+  static constexpr bool reads_jobs_alone = true;                    ///< see Router
   std::uint64_t seed = 0;                                           ///< of the run
   [[nodiscard]] std::string_view name() const { return "random"; }  ///< as LocalOnly's
   /// As LocalOnly's.

@@ -20,7 +20,7 @@ struct SiteAccount {
   SiteSum wait_us = 0;         ///< of them: from eligible to the end, less the time that they ran
   SiteSum data_wait_us = 0;    ///< the part of it before they joined the queue where they ended
   SiteSum jct_us = 0;          ///< from eligible to the end
-  SiteSum held = 0;            ///< GPUs: thousandths times microseconds
+  SiteSum held = 0;            ///< GPUs, by whomever: thousandths times microseconds
   SiteSum rent = 0;            ///< those times millionths of USD a GPU hour (Site::usd_per_gpu_h)
   SiteSum bytes_in = 0;        ///< that arrived
   SiteSum bytes_out = 0;       ///< that left
@@ -75,8 +75,17 @@ inline void add_job(const Federation& federation, JobId job, SiteAccount& accoun
   ++account.jobs;
   account.jct_us += jct.us;
   account.wait_us += (jct - engine.ran(job)).us;
-  account.data_wait_us += (federation.joined(job) - federation.eligible(job)).us;
+  const Time ran_elsewhere = federation.state().tracks[index(job)].ran_before;
+  account.data_wait_us += (federation.joined(job) - federation.eligible(job) - ran_elsewhere).us;
   account.held += engine.gpu_time(job).held();
+}
+
+// What it held at sites where it did not end.
+inline void add_past_stays(const Federation& federation, JobId job, std::vector<SiteAccount>& accounts) {
+  if (federation.moves(job) == 0) return;
+  for (SiteId site = 0; site < federation.site_count(); ++site) {
+    if (site != federation.site_of(job)) accounts[site].held += federation.engine(site).gpu_time(job).held();
+  }
 }
 
 // Something that a job needed was not there when it joined its queue.
@@ -105,8 +114,10 @@ inline std::vector<SiteAccount> site_accounts(const Federation& federation) {
   const SiteWorld& world = federation.view().world();
   std::vector<SiteAccount> accounts(federation.site_count());
   const std::uint32_t jobs = federation.engine(0).jobs().size();
-  for (std::uint32_t i = 0; i < jobs; ++i)
+  for (std::uint32_t i = 0; i < jobs; ++i) {
     detail::add_job(federation, JobId{i}, accounts[federation.site_of(JobId{i})]);
+    detail::add_past_stays(federation, JobId{i}, accounts);
+  }
   for (const SiteTransfer& transfer : federation.transfers()) {
     accounts[transfer.to].bytes_in += transfer.bytes;
     SiteAccount& origin = accounts[transfer.from];
@@ -124,7 +135,7 @@ inline std::vector<SiteAccount> site_accounts(const Federation& federation) {
   return accounts;
 }
 
-/// What is wrong with a finished run; nothing when each job ended at one site and ran nowhere else, all that it needed
+/// What is wrong with a finished run; nothing when each job ended at one site and is nowhere else, all that it needed
 /// was there when it joined its queue, what sites sent and got while it ran is what the transfers add up to, the GPU
 /// time of all jobs is that of all sites, and each meter shows what its jobs and others drew. O(jobs x sites +
 /// transfers).

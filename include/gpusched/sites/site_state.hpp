@@ -18,9 +18,10 @@ namespace gpusched {
 
 /// What a transfer moved.
 enum class SiteItem : std::uint8_t {
-  job_data,  ///< a job's own
-  output,    ///< of a job, for one after it
-  data_set,  ///< that jobs share
+  job_data,    ///< a job's own
+  output,      ///< of a job, for one after it
+  checkpoint,  ///< of a job that ran
+  data_set,    ///< that jobs share
 };
 
 /// A transfer, as it was.
@@ -42,6 +43,7 @@ struct JobTrack {
   enum class Stage : std::uint8_t { future, travels, there, done };
   SiteId site = no_site;          ///< where it is, or travels to
   SiteId then = no_site;          ///< where it goes at `until`, unless it has begun
+  SiteId ran_at = no_site;        ///< where its checkpoint was made, if it may leave after it ran
   Stage stage = Stage::future;    ///< which
   std::uint16_t moves = 0;        ///< after the first routing
   std::uint32_t missing = 0;      ///< things on their way to it
@@ -49,6 +51,7 @@ struct JobTrack {
   Time eligible{};                ///< submitted, and the last of these had ended
   Time joined = Time::max();      ///< its queue, at its last site
   Time until = Time::max();       ///< see `then`
+  Time ran_before{};              ///< elsewhere, when it joined
   std::int64_t predicted_us = 0;  ///< its part of its site's backlog
 };
 
@@ -66,13 +69,59 @@ struct ItemAtSite {
   std::vector<JobId> waiting = {};  ///< jobs that need it there
 };
 
+/// The engines of all sites, and the jobs that they share. A value.
+class SiteEngines {
+ public:
+  /// For so many jobs.
+  void open(std::uint32_t jobs, std::size_t sites) {
+    jobs_ = HostedJobs(jobs);
+    engines_.reserve(sites);
+  }
+  Engine& add(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, RunInputs inputs) {
+    inputs.hosted = &jobs_;
+    inputs.engine = static_cast<std::uint32_t>(engines_.size());
+    return engines_.emplace_back(jobs, cluster, options, inputs);
+  }
+
+  SiteEngines() = default;
+  SiteEngines(SiteEngines&&) noexcept = default;
+  SiteEngines& operator=(SiteEngines&&) noexcept = default;
+  SiteEngines(const SiteEngines& other) : engines_(other.engines_), jobs_(other.jobs_) { share(); }
+  SiteEngines& operator=(const SiteEngines& other) { return *this = SiteEngines(other); }
+  ~SiteEngines() = default;
+
+  Engine& operator[](std::size_t site) { return engines_[site]; }
+  const Engine& operator[](std::size_t site) const { return engines_[site]; }
+  [[nodiscard]] std::size_t size() const { return engines_.size(); }
+  /// The job joins soon: a hint for the memory.
+  void will_join(JobId job) const {
+    prefetch(&jobs_.states[index(job)]);
+    prefetch(&jobs_.states[index(job)].attempt);
+    prefetch(&jobs_.stays[index(job)]);
+  }
+
+ private:
+  static void prefetch(const void* at) {
+#if defined(__GNUC__)
+    __builtin_prefetch(at, 1);
+#endif
+  }
+  void share() {
+    for (Engine& engine : engines_) engine.share(jobs_);
+  }
+
+  std::vector<Engine> engines_;
+  HostedJobs jobs_;
+};
+
 struct SiteState {
   const JobTable* jobs = nullptr;        ///< borrowed
   const SiteWorld* world = nullptr;      ///< borrowed
   std::vector<const Cluster*> clusters;  ///< borrowed
   Time now{};
-  std::vector<Engine> engines;
+  SiteEngines engines;
   std::vector<SiteLoad> loads;
+  bool learns = true;  ///< the router asks for run times: the predictor and SiteLoad::backlog are kept
   std::vector<JobTrack> tracks;
   SiteNetwork network;
   RuntimePredictor predictor;
@@ -100,6 +149,7 @@ struct SiteState {
     switch (what) {
       case SiteItem::job_data: return world->place(JobId{number}).home == site;
       case SiteItem::output: return tracks[number].site == site && tracks[number].stage == JobTrack::Stage::done;
+      case SiteItem::checkpoint: return tracks[number].ran_at == site;
       case SiteItem::data_set: break;
     }
     const std::vector<SiteId>& at = world->data_sets[number].at;
@@ -112,6 +162,7 @@ struct SiteState {
   [[nodiscard]] std::int64_t bytes_of(SiteItem what, std::uint32_t number) const {
     if (what == SiteItem::data_set) return world->data_sets[number].bytes;
     const JobPlace place = world->place(JobId{number});
+    if (what == SiteItem::checkpoint) return place.checkpoint_bytes;
     return what == SiteItem::job_data ? place.bytes : place.output_bytes;
   }
 
@@ -140,12 +191,22 @@ struct SiteState {
   void for_each_need(JobId job, Visit visit) const {
     const JobPlace place = world->place(job);
     if (place.bytes > 0) visit(SiteItem::job_data, index(job));
+    if (place.checkpoint_bytes > 0 && tracks[index(job)].ran_at != no_site) visit(SiteItem::checkpoint, index(job));
     if (place.data_set != no_index && world->data_sets[place.data_set].bytes > 0) {
       visit(SiteItem::data_set, place.data_set);
     }
     for (const JobId before : jobs->dependencies().of(job)) {
       if (bytes_of(SiteItem::output, index(before)) > 0) visit(SiteItem::output, index(before));
     }
+  }
+
+  /// The job has run at its site since it joined: what was kept of it elsewhere is old.
+  void note_run(JobId job) {
+    JobTrack& track = tracks[index(job)];
+    const View view = engines[track.site].view();
+    if (view.phase(job) != JobPhase::running && view.ran(job) == track.ran_before) return;
+    track.ran_at = track.site;
+    for (SiteId site = 0; site < site_count(); ++site) items.erase(key(SiteItem::checkpoint, index(job), site));
   }
 
   /// Where a job is that may be sent: its home before its first routing.
@@ -188,10 +249,11 @@ struct SiteState {
     const MilliGpu milli = jobs->shape(job).gpu_milli();
     load.jobs += static_cast<std::uint32_t>(sign);
     load.asked += sign * milli;
-    load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
+    if (learns) load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
   }
   /// The run time that somebody expects who knows what users estimate and how long jobs ran that have ended.
   [[nodiscard]] Time predicted(JobId job) const {
+    GPUSCHED_ASSERT(learns, "a router that reads_no_run_times asks for one");
     if (jobs->estimate(job) != Time::max()) return jobs->estimate(job);
     return from_seconds(std::min(predictor.predict_seconds(jobs->vc(job), jobs->shape_id(job), jobs->user(job)), 1e9));
   }

@@ -61,6 +61,7 @@ struct JobPlace {
   SiteId home = 0;                    ///< where it is submitted, and its own data lives
   std::int64_t bytes = 0;             ///< of its own data
   std::int64_t output_bytes = 0;      ///< what jobs after it need of it, from where it ran
+  std::int64_t checkpoint_bytes = 0;  ///< of its state, which follows it from where it ran
   std::uint32_t data_set = no_index;  ///< which it reads, in SiteWorld::data_sets
 };
 
@@ -86,6 +87,9 @@ struct SiteWorld {
 struct FederationOptions {
   Time every{};                  ///< waiting jobs are routed anew so often; 0: never
   std::uint32_t most_moves = 1;  ///< that one job makes then
+  /// Running jobs are routed anew, too, after those that wait. One that moves is preempted, its checkpoint follows it
+  /// over the link, and its next start costs what PreemptionCost says.
+  bool moves_running = false;
 };
 
 /// The machines of an unlimited site: one pool that holds all jobs of the table at once, at most 10^9 GPUs.

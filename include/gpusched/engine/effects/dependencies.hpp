@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Dependencies: the jobs of a run that were submitted and wait for the end of others, or for their host.
+/// Dependencies: the jobs of a run that were submitted and wait for the end of others.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace gpusched::detail {
 
-/// An effect: a job joins its queue when the last job that it waits for has ended; where jobs are hosted, when the host
-/// says so, who knows of the others.
+/// An effect: a job joins its queue when the last job that it waits for has ended. Where jobs are hosted, the host
+/// knows of that.
 class Dependencies {
  public:
   static constexpr bool holds_jobs_back = true;
@@ -22,16 +22,15 @@ class Dependencies {
   Dependencies() = default;
   explicit Dependencies(const EffectWorld& world) {
     const JobTable& jobs = world.jobs;
-    is_hosted_ = world.inputs.hosted;
-    if (jobs.dependencies().is_empty() && !is_hosted_) return;
+    if (jobs.dependencies().is_empty() || world.inputs.hosted != nullptr) return;
     jobs_ = &jobs;
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-      open_.push_back(is_hosted_ ? 1 : static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size()));
+      open_.push_back(static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size()));
       eligible_.push_back(jobs.submit(JobId{i}));
     }
   }
 
-  /// True when some job of the table waits for another, or all wait for their host.
+  /// True when some job of the table waits for another.
   [[nodiscard]] bool active() const { return jobs_ != nullptr; }
   /// Jobs submitted that wait for others now.
   [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_; }
@@ -47,7 +46,6 @@ class Dependencies {
 
   template <class Kernel>
   void ended(Kernel& kernel, JobId job) {
-    if (is_hosted_) return;
     for (const JobId waiting : jobs_->successors().of(job)) {
       if (open_[index(waiting)] == no_index) continue;  // cancelled
       if (--open_[index(waiting)] > 0 || index(waiting) >= kernel.state.arrived) continue;
@@ -65,22 +63,6 @@ class Dependencies {
     for (const JobId job : std::exchange(ready_, {})) kernel.enter_queue(job);
   }
 
-  /// So many more jobs were submitted, and wait for their host.
-  void hold_back(std::uint32_t jobs) { held_back_ += jobs; }
-  /// A submitted job need not wait for its host any more, or has to again.
-  /// \{
-  void let_in(JobId job, Time now) {
-    open_[index(job)] = 0;
-    eligible_[index(job)] = now;
-    --held_back_;
-  }
-  void let_out(JobId job) {
-    open_[index(job)] = 1;
-    ++held_back_;
-  }
-  [[nodiscard]] bool waits_for_host(JobId job) const { return is_hosted_ && open_[index(job)] == 1; }
-  /// \}
-
   /// A job's submission is refused: it never waits.
   void refuse(JobId job) {
     if (active()) open_[index(job)] = no_index;
@@ -97,7 +79,6 @@ class Dependencies {
 
  private:
   const JobTable* jobs_ = nullptr;
-  bool is_hosted_ = false;
   std::vector<std::uint32_t> open_;  // by job: others that it waits for
   std::vector<Time> eligible_;       // by job
   std::vector<JobId> ready_;

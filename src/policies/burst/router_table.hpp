@@ -35,6 +35,18 @@ const std::vector<RouterInfo>& router_table();
 /// "local,burst{wait=linear_cost,factor=0.25}" taken apart. Errors: the form, a name or parameter that there is not.
 Result<std::vector<PolicySpec>> parse_routers(std::string_view text);
 
+/// The routers of a list, each as written.
+Result<std::vector<std::string>> split_routers(std::string_view text);
+
+/// A policy, and the router that sends jobs to sites that run it.
+struct RoutedPolicy {
+  std::string policy, router;
+};
+/// "fifo via least-loaded" taken apart; no router without " via ".
+RoutedPolicy routed_policy(std::string_view text);
+/// The same put together; the policy alone without a router.
+std::string routed_text(const std::string& policy, const std::string& router);
+
 /// A fresh router. Errors: as parse_routers(); the sites lack what it needs.
 Result<AnyRouter> make_router(const PolicySpec& spec, const RouterContext& context);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/sites/router_table.hpp"
+#include "src/policies/burst/router_table.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -136,6 +136,28 @@ Result<std::vector<PolicySpec>> parse_routers(std::string_view text) {
     if (!complete) return Unexpected{complete.error()};
   }
   return specs;
+}
+
+Result<std::vector<std::string>> split_routers(std::string_view text) {
+  const auto specs = parse_policy_list(text);
+  if (!specs) return Unexpected{specs.error()};
+  std::vector<std::string> texts;
+  for (const PolicySpec& spec : *specs) texts.push_back(spec.text);
+  return texts;
+}
+
+namespace {
+constexpr std::string_view via = " via ";
+}  // namespace
+
+RoutedPolicy routed_policy(std::string_view text) {
+  const std::size_t at = text.find(via);
+  if (at == std::string_view::npos) return {std::string(text), ""};
+  return {std::string(text.substr(0, at)), std::string(text.substr(at + via.size()))};
+}
+
+std::string routed_text(const std::string& policy, const std::string& router) {
+  return router.empty() ? policy : policy + std::string(via) + router;
 }
 
 Result<AnyRouter> make_router(const PolicySpec& spec, const RouterContext& context) {

@@ -62,6 +62,7 @@ Unexpected unknown_objective(const Search& search, std::size_t number) {
 // False where no file can tell the figure.
 bool may_know(const std::string& figure, const ConditionOptions& conditions) {
   if (is_service_figure(figure)) return false;  // its windows have no services
+  if (is_study_figure(figure)) return !conditions.trials.empty();
   if (power_that_tells(figure).empty() || !conditions.power.empty()) return true;
   return figure != "carbon_kg" && figure != "cost_usd" && !conditions.speeds.profiles.empty();
 }

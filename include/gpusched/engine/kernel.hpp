@@ -226,8 +226,9 @@ class Kernel : public SavedStates {
 
   /// When the next planned event is due, plans that have changed since included.
   [[nodiscard]] Time next_event_time() const {
-    // What replicas would have come to that were told to end.
-    if (state.effects.get<Services>().active() && all_finished()) return Time::max();
+    // What replicas and trials would have come to that were told to end.
+    const bool ends_runs = state.effects.get<Services>().active() || state.effects.get<Trials>().active();
+    if (ends_runs && all_finished()) return Time::max();
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
     const Time submit = state.arrived < state.coming ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);

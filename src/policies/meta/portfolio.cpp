@@ -186,10 +186,10 @@ std::string Portfolio::notes() const {
 namespace {
 
 Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const PolicyContext& context) {
-  if (context.jobs->replicas() > 0) {
-    return Unexpected{Error{.message =
-                                "policy portfolio looks ahead of jobs alone, and knows no requests to come: run it "
-                                "without --services, or take bandit or switch"}};
+  if (context.jobs->in_front() > 0) {
+    return Unexpected{Error{
+        .message = "policy portfolio looks ahead of jobs alone, and knows neither requests nor results to come: run it "
+                   "without --services and --trials, or take bandit or switch"}};
   }
   auto members = Members::make("portfolio", parameters, context);
   if (!members) return Unexpected{members.error()};

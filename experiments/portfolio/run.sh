@@ -5,6 +5,7 @@
 takes=(jobs cluster history-jobs measure-jobs members)
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
 members=$(value members 'fifo+easy,sjf{estimate=requested}+easy,saf+easy,wfp3+easy,las')
+philly=$(value members 'fifo+easy,sjf{estimate=history}+easy,saf{estimate=history}+easy,wfp3{estimate=history}+easy,las')
 if $smoke; then
   python3 "$here/table.py" "$gpusched" --log drawn synthetic:philly:400 24x8 0 0 --members "$members" --few --csv "$out"
 elif [ -n "$(value jobs '')" ]; then
@@ -12,8 +13,14 @@ elif [ -n "$(value jobs '')" ]; then
     "$(value history-jobs 0)" "$(value measure-jobs 0)" --members "$members" --csv "$out"
 else
   need "$traces"/philly/philly_jobs.csv "$traces"/swf/hpc2n_head_alea.swf "$traces"/swf/lublin_256.swf
-  python3 "$here/table.py" "$gpusched" --log Philly "$traces"/philly/philly_jobs.csv 160x8 60000 0 \
-    --log HPC2N "$traces"/swf/hpc2n_head_alea.swf 240 0 0 --log Lublin "$traces"/swf/lublin_256.swf 256 0 0 \
-    --members "$members" --csv "$out"
+  python3 "$here/year.py" "$scratch/year.csv"
+  python3 "$here/table.py" "$gpusched" --log HPC2N "$traces"/swf/hpc2n_head_alea.swf 240 0 0 --log year "$scratch/year.csv" 16x8 0 0 \
+    --log Lublin "$traces"/swf/lublin_256.swf 256 0 0 --members "$members" --csv "$out"
+  mkdir -p "$out/philly"
+  for size in 320x8 256x8 200x8; do
+    logs+=(--log "Philly $size" "$traces/philly/philly_jobs.csv" "$size" 60000 0)
+  done
+  python3 "$here/table.py" "$gpusched" "${logs[@]}" --members "$philly" --csv "$out/philly"
+  tail -n +2 "$out/philly/table.csv" >> "$out/table.csv"
 fi
 cat "$out/table.csv"

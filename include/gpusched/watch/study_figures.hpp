@@ -24,7 +24,7 @@ struct BestLoss {
 struct StudyFigures {
   std::string name;                         ///< of the study
   std::uint32_t trials = 0;                 ///< that began
-  std::vector<std::uint32_t> by_rung;       ///< trials that finished each rung
+  std::vector<std::uint32_t> by_rung = {};  ///< trials that finished each rung
   double span_s = 0;                        ///< from its begin to the end of its last task: the search's own wall clock
   double gpu_hours = 0;                     ///< that its tasks held
   double mean_wait_s = 0;                   ///< of a task that ran, from when it was asked for to its first start
@@ -75,7 +75,9 @@ inline std::vector<StudyFigures> study_figures(const Engine& engine) {
   for (std::uint32_t i = 0; i < model.studies.size(); ++i) {
     const StudySpec& study = model.studies[i];
     const Time begin = engine.studies().begin(i);
-    StudyFigures figures{.name = study.name, .revised = engine.studies().revised(i)};
+    StudyFigures figures;
+    figures.name = study.name;
+    figures.revised = engine.studies().revised(i);
     detail::add_results(engine.studies().results(i), study, begin, figures);
     detail::WideInt held = 0;
     double waits_s = 0;

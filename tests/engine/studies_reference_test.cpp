@@ -90,7 +90,7 @@ TEST(StudiesReference, ResultsTasksAndJobsAreThoseOfTheSlowSimulation) {
     }
     slow.run();
     const JobTable jobs = with_studies(model, rows, gpus);
-    Engine engine(jobs, Cluster::pool(slow.gpus), {.placement = Placement::count}, {.studies = &model});
+    Engine engine(jobs, Cluster::pool(slow.gpus), {}, {.studies = &model});
     FirstFit policy;
     ASSERT_TRUE(simulate(engine, policy)) << seed;
     ASSERT_TRUE(engine.consistent()) << seed;

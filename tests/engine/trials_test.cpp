@@ -21,7 +21,7 @@ double lasting(std::uint32_t trial, TrialUnits) { return lasting_loss(trial); }
 StudyFigures figures_alone(StudySpec study, std::uint32_t gpus) {
   StudyModel model{.studies = {std::move(study)}};
   const JobTable jobs = with_studies(model, {});
-  Engine engine(jobs, Cluster::pool(gpus), {.placement = Placement::count}, {.studies = &model});
+  Engine engine(jobs, Cluster::pool(gpus), {}, {.studies = &model});
   FirstFit policy;
   EXPECT_TRUE(simulate(engine, policy));
   EXPECT_TRUE(engine.consistent());
@@ -85,7 +85,7 @@ TEST(Trials, KeepThePlaceOfWhatIsAskedForAgain) {
     study.asks_late = late;
     StudyModel model{.studies = {study}};
     const JobTable jobs = with_studies(model, {});
-    Engine engine(jobs, Cluster::pool(1), {.placement = Placement::count}, {.studies = &model});
+    Engine engine(jobs, Cluster::pool(1), {}, {.studies = &model});
     FirstFit policy;
     ASSERT_TRUE(simulate(engine, policy));
     const std::vector<StudyResult>& results = engine.studies().results(0);
@@ -107,7 +107,7 @@ TEST(Trials, GiveWayToAPromotion) {
       study_of(AshaByPromotion(rungs, 6), rungs, 3, [&](std::uint32_t trial, TrialUnits) { return losses[trial]; });
   StudyModel model{.studies = {study}};
   const JobTable jobs = with_studies(model, {});
-  Engine engine(jobs, Cluster::pool(1), {.placement = Placement::count}, {.studies = &model});
+  Engine engine(jobs, Cluster::pool(1), {}, {.studies = &model});
   FirstFit policy;
   ASSERT_TRUE(simulate(engine, policy));
   std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
@@ -162,7 +162,7 @@ TEST(Trials, AreCopiedWithTheEngine) {
   const TrialRungs rungs;
   StudyModel model{.studies = {study_of(AshaByPromotion(rungs, 27), rungs, 3, lasting)}};
   const JobTable jobs = with_studies(model, {});
-  Engine engine(jobs, Cluster::pool(3), {.placement = Placement::count}, {.studies = &model});
+  Engine engine(jobs, Cluster::pool(3), {}, {.studies = &model});
   FirstFit policy;
   for (int i = 0; i < 20 && engine.advance(); ++i) {
     Decision decision = engine.decision();

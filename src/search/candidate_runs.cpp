@@ -43,10 +43,13 @@ Result<Sweep> sweep_of(const Search& search, std::span<const std::string> polici
   Json list = Json::array();
   for (const std::uint32_t start : windows) {
     for (const std::string& policy : policies) {
-      list.push_back(
-          {{"policy", policy},
-           {"window", {{"first_job", start - search.warmup_jobs}, {"jobs", search.warmup_jobs + search.window_jobs}}},
-           {"measure", {{"warmup_jobs", search.warmup_jobs}, {"measure_jobs", search.window_jobs}}}});
+      CandidateText candidate = parts_of_candidate(policy);
+      Json run = {
+          {"policy", std::move(candidate.policy)},
+          {"window", {{"first_job", start - search.warmup_jobs}, {"jobs", search.warmup_jobs + search.window_jobs}}},
+          {"measure", {{"warmup_jobs", search.warmup_jobs}, {"measure_jobs", search.window_jobs}}}};
+      for (auto& [key, value] : candidate.conditions.items()) run[key] = std::move(value);
+      list.push_back(std::move(run));
     }
   }
   return read_sweep_json(json_text({{"base", search.base}, {"list", std::move(list)}}, -1), search.file);
@@ -113,7 +116,13 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
 }
 
 Result<void> CandidateRuns::check(const std::string& policy) const {
-  const auto specs = parse_policies(*registry_, policy);
+  if (policy.find(" with ") != std::string::npos) {
+    const std::vector<std::uint32_t> somewhere{static_cast<std::uint32_t>(search_->warmup_jobs)};
+    const auto sweep = sweep_of(*search_, {&policy, 1}, somewhere);
+    if (!sweep) return Unexpected{sweep.error()};
+    if (const auto point = sweep->point(0); !point) return Unexpected{point.error()};
+  }
+  const auto specs = parse_policies(*registry_, parts_of_candidate(policy).policy);
   if (!specs) return Unexpected{specs.error()};
   const auto made = make_policy(*registry_, specs->front(),
                                 {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
@@ -122,7 +131,7 @@ Result<void> CandidateRuns::check(const std::string& policy) const {
 }
 
 bool CandidateRuns::clairvoyant(const std::string& policy) const {
-  const auto specs = parse_policies(*registry_, policy);
+  const auto specs = parse_policies(*registry_, parts_of_candidate(policy).policy);
   const auto made = make_policy(*registry_, specs->front(),
                                 {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
   return made->clairvoyant();

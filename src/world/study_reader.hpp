@@ -21,7 +21,7 @@ namespace gpusched {
 ///    "eta": 3, "least_units": 1, "most_units": 27, "unit_s": 60, "asks": "late" or "early",
 ///    "loss": {"law": "lasting"} or {"law": "falling"} or
 ///            {"law": "drawn", "first": 1, "least": 0, "most": 1, "half_units": [1, 8]} or
-///            {"table": "FILE.csv", "shuffle": false},
+///            {"table": "FILE.csv", "order_seed": 1},
 ///    "target_loss": 0.1, "stop_at_target": false, "report_gpu_hours": [1, 10],
 ///    "task": {"tasks": 1, "gpus": 1, "cpus": 4, "memory_gib": 16, "gpu_type": "A100"},
 ///    "requested": 1.5, "user": "", "vc": "", "priority": 0, "family": ""}
@@ -29,8 +29,8 @@ namespace gpusched {
 /// exp(-s u) after u units, s = 0.02 + (7907 k mod 1000) / 2000, so that curves cross. drawn: from `first`, halving its
 /// distance every h units to a loss uniform between `least` and `most`, the logarithm of h uniform between those of
 /// `half_units`. A table is csv of trial (0, 1, ...), units, loss and, if one likes, unit_s: a loss holds from its
-/// units on, the first one before. "shuffle" draws which trial of the table is which. "requested": how many times its
-/// run time each task asks for; else it asks for none.
+/// units on, the first one before. "order_seed" draws which trial of the table is which. "requested": how many times
+/// its run time each task asks for; else it asks for none.
 ///
 /// Where `jobs` has no tasks yet, they are added behind the replicas in front, "NAME:TRIAL:RUNG", or "NAME:TRIAL" where
 /// a trial keeps its worker. `seed` draws. Errors: file, line, field or JSON path and what was expected; a task that

@@ -99,15 +99,15 @@ Result<TrialLosses> TrialLosses::read(JsonFields& fields, const std::string& fil
     }
     if (!own.has("table")) return;
     losses.law_ = Law::table;
-    bool shuffles = false;
+    std::uint64_t order_seed = 0;
     std::string named;
     own.read("table", named);
-    own.read("shuffle", shuffles);
+    own.read("order_seed", order_seed);
     if (!own.good()) return;
     const std::string path = path_from(file, named);
     const auto text = read_text_file(path);
     done = text ? losses.read_table(*text, path) : Result<void>(Unexpected{text.error()});
-    if (done && shuffles) losses.shuffle();
+    if (done && own.has("order_seed")) losses.shuffle(Rng(order_seed));
   });
   if (!done) return Unexpected{done.error()};
   return losses;
@@ -150,8 +150,7 @@ Result<void> TrialLosses::read_table(std::string_view text, const std::string& f
   return {};
 }
 
-void TrialLosses::shuffle() {
-  Rng rng = rng_.split("order");
+void TrialLosses::shuffle(Rng rng) {
   for (std::size_t i = curves_.size(); i > 1; --i) std::swap(curves_[i - 1], curves_[rng.below(i)]);
 }
 

@@ -42,7 +42,7 @@ class TrialLosses {
   };
 
   Result<void> read_table(std::string_view text, const std::string& file);
-  void shuffle();
+  void shuffle(Rng rng);
 
   Law law_ = Law::lasting;
   Rng rng_;

@@ -72,6 +72,19 @@ class Kernel : public SavedStates {
     }
   }
 
+  /// So many jobs come after all: the next rows of the table. Precondition: may_draw().
+  GPUSCHED_RARE void draw(std::uint32_t jobs) {
+    state.coming = state.arrived + jobs;
+    state.expected += jobs;
+  }
+  /// No effect knows more of a job to come than the table of jobs says.
+  [[nodiscard]] bool may_draw() const {
+    const Effects& effects = state.effects;
+    return !(effects.get<TimeLimits>().active() || effects.get<Changes>().active() || effects.get<Stages>().active() ||
+             effects.get<Sizes>().active() || effects.get<Dependencies>().active() ||
+             effects.get<Services>().active() || effects.get<Trials>().active() || effects.get<Limits>().active());
+  }
+
   // ---- for effects ----
 
   /// Tells policies and observers of something that happened.

@@ -26,7 +26,7 @@ StudySpec study_of(TrialSearch::Rule rule, const TrialRungs& rungs, std::uint32_
 
 /// The studies' tasks, of as many GPUs as `gpus` says of each study, then these jobs; numbers the studies' rows.
 inline JobTable with_studies(StudyModel& model, const std::vector<Row>& jobs,
-                             const std::vector<std::uint32_t>& gpus = {}) {
+                             const std::vector<std::uint32_t>& gpus = {}, std::string_view family = {}) {
   JobTableBuilder builder;
   const Time submit = jobs.empty() ? Time{} : whole_seconds(jobs.front().submit);
   std::uint32_t rows = 0;
@@ -39,7 +39,8 @@ inline JobTable with_studies(StudyModel& model, const std::vector<Row>& jobs,
       builder.add({.id = id,
                    .submit = submit,
                    .work = study.work(task),
-                   .shape = {.tasks = gpus.empty() ? 1 : gpus[i], .gpu_milli_per_task = whole_gpu}});
+                   .shape = {.tasks = gpus.empty() ? 1 : gpus[i], .gpu_milli_per_task = whole_gpu},
+                   .family = family});
     }
   }
   builder.end_studies();
@@ -49,7 +50,10 @@ inline JobTable with_studies(StudyModel& model, const std::vector<Row>& jobs,
     builder.add({.id = id,
                  .submit = whole_seconds(row.submit),
                  .work = whole_seconds(row.work),
-                 .shape = {.tasks = row.gpus, .gpu_milli_per_task = whole_gpu}});
+                 .estimate = row.estimate < 0 ? Time::max() : whole_seconds(row.estimate),
+                 .shape = row.shape == Shape{} ? Shape{.tasks = row.gpus, .gpu_milli_per_task = whole_gpu} : row.shape,
+                 .gpu_spec = row.gpu_spec,
+                 .family = row.family});
   }
   return *std::move(builder).build();
 }

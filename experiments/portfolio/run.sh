@@ -14,13 +14,18 @@ elif [ -n "$(value jobs '')" ]; then
 else
   need "$traces"/philly/philly_jobs.csv "$traces"/swf/hpc2n_head_alea.swf "$traces"/swf/lublin_256.swf
   python3 "$here/year.py" "$scratch/year.csv"
-  python3 "$here/table.py" "$gpusched" --log HPC2N "$traces"/swf/hpc2n_head_alea.swf 240 0 0 --log year "$scratch/year.csv" 16x8 0 0 \
-    --log Lublin "$traces"/swf/lublin_256.swf 256 0 0 --members "$members" --csv "$out"
-  mkdir -p "$out/philly"
-  for size in 320x8 256x8 200x8; do
-    logs+=(--log "Philly $size" "$traces/philly/philly_jobs.csv" "$size" 60000 0)
-  done
-  python3 "$here/table.py" "$gpusched" "${logs[@]}" --members "$philly" --csv "$out/philly"
-  tail -n +2 "$out/philly/table.csv" >> "$out/table.csv"
+  run_part() { # FOLDER, then options of table.py
+    mkdir -p "$scratch/$1"
+    python3 "$here/table.py" "$gpusched" "${@:2}" --csv "$scratch/$1"
+    if [ -e "$out/table.csv" ]; then tail -n +2 "$scratch/$1/table.csv"; else cat "$scratch/$1/table.csv"; fi > "$scratch/rows"
+    cat "$scratch/rows" >> "$out/table.csv"
+  }
+  rm -f "$out/table.csv"
+  hpc2n=("$traces"/swf/hpc2n_head_alea.swf 240 0 0) year=("$scratch/year.csv" 16x8 0 0)
+  for size in 256x8 200x8 160x8; do logs+=(--log "Philly $size" "$traces/philly/philly_jobs.csv" "$size" 60000 0); done
+  run_part all --log HPC2N "${hpc2n[@]}" --log year "${year[@]}" --log Lublin "$traces"/swf/lublin_256.swf 256 0 0 \
+    --members "$members" --beside rl:builtin/hpc
+  run_part kept --log 'HPC2N, none preempts' "${hpc2n[@]}" --log 'year, none preempts' "${year[@]}" --members "${members%,las}"
+  run_part philly "${logs[@]}" --members "$philly" --beside rl:builtin/philly
 fi
 cat "$out/table.csv"

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Portfolios and bandits against each of their policies.
 
-usage: table.py GPUSCHED --log NAME FILE CLUSTER HISTORY_JOBS MEASURE_JOBS [--log ...] --members LIST [--few] --csv FOLDER
+usage: table.py GPUSCHED --log NAME FILE CLUSTER HISTORY_JOBS MEASURE_JOBS [--log ...] --members LIST [--beside LIST] [--few]
+                --csv FOLDER
 
 table.csv: of each log and policy the averages, the 99th percentiles, the mean slowdown of the worst tenth, how often another
 policy took over, the events of the run, the processor seconds of the whole run on this machine, and the mean completion time over
-that of the best member. "best in hindsight" is the member of the least mean completion time. Rows are written as runs end; those
-that table.csv has are not run again. --few: one portfolio and one bandit, without processor seconds.
+that of the best member. "best in hindsight" is the member of the least mean completion time. --beside: policies that run alone and
+are no members. Rows are written as runs end; those that table.csv has are not run again. --few: one portfolio and one bandit, without processor seconds.
 """
 import argparse
 import csv
@@ -110,6 +111,7 @@ def main():
     parser.add_argument("gpusched")
     parser.add_argument("--log", nargs=5, action="append", required=True)
     parser.add_argument("--members", required=True)
+    parser.add_argument("--beside", default="")
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--csv", required=True)
     options = parser.parse_args()
@@ -124,6 +126,8 @@ def main():
         for pattern in FEW if options.few else PORTFOLIOS + BANDITS:
             name = re.sub(r",?policies=\[.*\]", "", pattern % held).replace("{}", "")
             table.add(options, log, pattern % held, name)
+        for policy in filter(None, split_members(options.beside)):
+            table.add(options, log, policy, policy)
 
 
 if __name__ == "__main__":

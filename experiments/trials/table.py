@@ -97,16 +97,20 @@ def front(options, scratch):
         files.append(write_studies(scratch / f"{kind.split(',')[0]}.json",
                                    study(options, kind, loss={"table": options.losses, "order_seed": 1})))
     powers = []
-    for watts in (150, 250):
-        path = scratch / f"cap{watts}.json"
-        path.write_text(json.dumps({"gpus": {"any": {"idle_w": 30, "full_w": watts}}}), encoding="utf-8")
+    gpu = {"idle_w": 50, "full_w": 250, "limits": [{"limit_w": 150, "draw": 0.5, "speed": 0.8}, {"limit_w": 250}]}
+    nodes, gpus = map(int, options.cluster.split("x"))
+    for share in (50, 100):  # of what all GPUs draw at most
+        path = scratch / f"cap{share}.json"
+        path.write_text(json.dumps({"gpus": {"any": gpu}, "caps": [{"w": nodes * gpus * 2.5 * share}], "cap_rule": "uniform"}),
+                        encoding="utf-8")
         powers.append(str(path))
     jobs, warmup, count, begin = options.windows
-    document = {"base": {"trace": options.jobs, "cluster": options.cluster, "oversize": "drop"},
+    document = {"base": {"trace": options.jobs, "cluster": options.cluster, "oversize": "drop", "trials": files[0],
+                         "power": powers[-1]},
                 "policies": [{"policy": policy, "parameters": {"base.trials": {"choices": files},
                                                                "base.power": {"choices": powers}}}
                              for policy in POLICIES[1:]],
-                "objectives": ["trial_loss", "energy_kwh", "study_span_s"], "compare": ["fifo with trials=" + files[0]],
+                "objectives": ["trial_loss", "energy_kwh", "study_span_s"], "compare": ["fifo", POLICIES[0]],
                 "windows": {"jobs": int(jobs), "warmup_jobs": int(warmup), "train": 2, "held_out": 2}, "method": "nsga2",
                 "population": 8, "generations": 4, "seed": 1, "out": str(scratch / "front")}
     path = scratch / "search.json"

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 4> table_columns{"trial", "units", "loss"
 constexpr double longest_unit_s = 1e9, most_loss = 1e15;
 constexpr std::uint32_t most_table_trials = 100'000;
 
-Unexpected wrong(std::string_view field, std::string message) {
+Unexpected wrong_loss(std::string_view field, std::string message) {
   return Unexpected{Error{.message = std::move(message), .field = std::string(field)}};
 }
 
@@ -41,7 +41,7 @@ Result<Places> places_of(const std::vector<std::string_view>& cells) {
       if (trim(cells[k]) == table_columns[i]) places[i] = k;
     }
     if (places[i] == no_index && table_columns[i] != "unit_s") {
-      return wrong(table_columns[i], "expected a header with trial, units and loss");
+      return wrong_loss(table_columns[i], "expected a header with trial, units and loss");
     }
   }
   return places;
@@ -50,20 +50,21 @@ Result<Places> places_of(const std::vector<std::string_view>& cells) {
 Result<TableRow> row_of(const std::vector<std::string_view>& cells, const Places& places) {
   const auto cell = [&](std::size_t column) { return trim(cells[places[column]]); };
   TableRow row;
-  const auto trial = parse_integer(cell(0)), units = parse_integer(cell(1));
+  const auto trial = parse_integer(cell(0)), done = parse_integer(cell(1));
   if (!trial || *trial < 0 || *trial >= most_table_trials) {
-    return wrong("trial", "expected a whole number from 0 to 99999, not '" + excerpt(cell(0)) + "'");
+    return wrong_loss("trial", "expected a whole number from 0 to 99999, not '" + excerpt(cell(0)) + "'");
   }
-  if (!units || *units < 0) return wrong("units", "expected a whole number from 0 on, not '" + excerpt(cell(1)) + "'");
+  if (!done || *done < 0)
+    return wrong_loss("units", "expected a whole number from 0 on, not '" + excerpt(cell(1)) + "'");
   const auto loss = parse_number(cell(2));
   if (!loss || std::abs(*loss) > most_loss) {
-    return wrong("loss", "expected a number, not '" + excerpt(cell(2)) + "'");
+    return wrong_loss("loss", "expected a number, not '" + excerpt(cell(2)) + "'");
   }
-  row = {.trial = static_cast<std::uint32_t>(*trial), .units = *units, .loss = *loss, .unit_s = {}};
+  row = {.trial = static_cast<std::uint32_t>(*trial), .units = *done, .loss = *loss, .unit_s = {}};
   if (places[3] == no_index) return row;
   row.unit_s = parse_number(cell(3));
   if (!row.unit_s || !(*row.unit_s >= 1e-6 && *row.unit_s <= longest_unit_s)) {
-    return wrong("unit_s", "expected seconds above 0, not '" + excerpt(cell(3)) + "'");
+    return wrong_loss("unit_s", "expected seconds above 0, not '" + excerpt(cell(3)) + "'");
   }
   return row;
 }
@@ -125,17 +126,17 @@ Result<void> TrialLosses::read_table(std::string_view text, const std::string& f
       return {};
     }
     if (cells.size() != width) {
-      return wrong("", "expected " + std::to_string(width) + " fields, not " + std::to_string(cells.size()));
+      return wrong_loss("", "expected " + std::to_string(width) + " fields, not " + std::to_string(cells.size()));
     }
     const auto row = row_of(cells, *places);
     if (!row) return Unexpected{row.error()};
     if (row->trial >= curves_.size()) curves_.resize(row->trial + 1);
     Curve& curve = curves_[row->trial];
     if (!curve.losses.empty() && row->units <= curve.losses.back().first) {
-      return wrong("units", "expected more than in the trial's row above");
+      return wrong_loss("units", "expected more than in the trial's row above");
     }
     if (!curve.losses.empty() && curve.unit_s != row->unit_s) {
-      return wrong("unit_s", "expected that of the trial's row above");
+      return wrong_loss("unit_s", "expected that of the trial's row above");
     }
     curve.losses.emplace_back(row->units, row->loss);
     curve.unit_s = row->unit_s;

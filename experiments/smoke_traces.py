@@ -187,6 +187,10 @@ def write_zeus(folder):
     write_csv(folder / "profiles/zeus/summary_power_v100.csv", header,
               [["smoke", "net", batch, "adam", limit, 10 + 2000 / (limit + draws.below(40)), limit * 3 / 4 + draws.below(20)]
                for batch in (16, 32, 64) for limit in range(100, 275, 25)])
+    write_csv(folder / "profiles/zeus/summary_train.csv",
+              ["dataset", "network", "batch_size", "optimizer", "learning_rate", "run", "target_metric", "target_epoch"],
+              [["smoke", "net", batch, "adam", "1e-3", run, metric / 20, metric - 6 + draws.below(3) if metric < 13 else "nan"]
+               for batch in (16, 32, 64) for run in range(1, 5) for metric in range(8, 15)])
 
 
 def write_starburst(folder):

@@ -42,6 +42,7 @@ REFUSED = (
     ("`checkpoint_gib_per_gpu` of `--stages`", "no `--checkpoint-interval` and no `--checkpoint-rule`"),
     ("`--checkpoint-rule young`, `daly`", "no `--failures`; no time to write; `--checkpoint-interval`"),
     ("`--changes` of the gpus of an elastic job", "`--elastic`, with or without phases"),
+    ("`--trials`", "`--kill-at-limit`"),
     ("`--throughputs`", "`--profile`, `--reference-profile`, `--slowdown`"),
     ("`--reference-type`, `--throughput-fallback`, `--span-speed throughputs`, `--interference throughputs`",
      "no `--throughputs`"),
@@ -54,7 +55,7 @@ REFUSED = (
     ("shuffled windows of `train`",
      "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`, `--power`"),
     ("several `cluster_scales` of `train`", "`--failures`, `--changes`, `--power`"),
-    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`, `--services`"),
+    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`, `--services`, `--trials`"),
 )
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),

@@ -102,6 +102,11 @@ SERVICES = {"services": [
     {"name": "drive", "begin_s": 100, "requests": {"rate_per_s": 2, "duration_s": 2000, "arrivals": "even"},
      "serves": {"batch_s": [0.1, 0.15, 0.18], "delay_s": 0.2}, "lost": "drop", "replica": {"gpus": 1}, "most": 2}]}
 
+STUDIES = {"studies": [
+    {"name": "asha", "search": "asha-promotion", "trials": 27, "workers": 6, "unit_s": 20, "loss": {"law": "falling"}},
+    {"name": "ray", "begin_s": 100, "search": "asha-stopping", "trials": 20, "workers": 4, "most_units": 9, "unit_s": 30,
+     "loss": {"law": "lasting"}, "task": {"gpus": 2}, "target_loss": 0.1, "stop_at_target": True}]}
+
 
 def main():
     root = pathlib.Path(sys.argv[1])
@@ -115,6 +120,7 @@ def main():
              "mig.json": MIG, "stages.json": STAGES, "elastic.json": ELASTIC,
              "moving.json": STAGES | {"checkpoint_gib_per_gpu": 3}}
     files["services.json"] = SERVICES
+    files["trials.json"] = STUDIES
     worlds = {
         "failures": ({}, f"--cluster 6x4 --failures down.csv {COSTS}"),
         "laws": ({}, f"--cluster 6x4 --failures laws.json {PERIODIC}"),
@@ -130,6 +136,7 @@ def main():
         "speeds": ({}, f"--cluster mixed.json {SPEEDS} --placement fastest {COSTS}"),
         "spans": ({}, f"--cluster mixed.json --span-speed nodes=0.8,racks=0.5 {COSTS}"),
         "services": ({}, f"--cluster 6x4 --services services.json --failures down.csv {COSTS}"),
+        "trials": ({}, f"--cluster 6x4 --trials trials.json --failures down.csv {COSTS}"),
         "everything": ({"jobs.csv": every, "changes.csv": changes(Draws(7), submitted_every)},
                        f"--cluster mixed.json {SPEEDS} --interference throughputs --span-speed nodes=0.8,racks=0.5 --stages "
                        f"stages.json --failures laws.json --changes changes.csv {PERIODIC}"),

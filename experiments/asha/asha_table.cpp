@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints what searches of trials do on a number of workers, as csv.
 #include <CLI/CLI.hpp>
-#include <cmath>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "experiments/signal_option.hpp"
 #include "src/trials/trial_run.hpp"
+#include "src/world/trial_losses.hpp"
 
 namespace {
 
 using namespace gpusched;
 
-// What trial k comes to in the end.
-double final_loss(std::uint32_t trial) { return static_cast<double>(7919 * std::uint64_t{trial} % 1000) / 1000; }
-
-// It falls from 1 to that, faster for some trials than for others, so that curves cross.
-double falling_loss(std::uint32_t trial, TrialUnits units) {
-  const double speed = 0.02 + static_cast<double>(7907 * std::uint64_t{trial} % 1000) / 2000;
-  return final_loss(trial) + (1 - final_loss(trial)) * std::exp(-speed * static_cast<double>(units));
-}
-
-std::unique_ptr<TrialSearch> search_of(const std::string& name, const TrialRungs& rungs, std::uint32_t trials) {
-  if (name == "promotion") return asha_by_promotion(rungs, trials);
-  if (name == "stopping") return asha_by_stopping(rungs, trials);
-  return hyperband_search(rungs, name == "halving");
+TrialSearch search_of(const std::string& name, const TrialRungs& rungs, std::uint32_t trials) {
+  if (name == "promotion") return TrialSearch(AshaByPromotion(rungs, trials));
+  if (name == "stopping") return TrialSearch(AshaByStopping(rungs, trials));
+  return TrialSearch(HyperbandSearch(rungs, name == "halving"));
 }
 
 int run(int argc, char** argv) {
@@ -46,11 +36,13 @@ int run(int argc, char** argv) {
   print_row(
       {"search", "loss", "trials", "workers", "tasks_by_rung", "work", "first_full", "end", "best_loss", "best_at"});
   for (const auto& [loss, of] : std::vector<std::pair<std::string, TrialLoss>>{
-           {"lasting", [](std::uint32_t trial, TrialUnits) { return final_loss(trial); }}, {"falling", falling_loss}}) {
+           {"lasting", [](std::uint32_t trial, TrialUnits) { return lasting_loss(trial); }},
+           {"falling", falling_loss}}) {
     for (const std::string search : {"promotion", "stopping", "hyperband", "halving"}) {
       for (const auto& [trials, workers] :
            std::vector<std::pair<std::uint32_t, std::uint32_t>>{{27, 3}, {81, 9}, {81, 27}, {243, 16}}) {
-        const TrialRun run = run_trials(*search_of(search, rungs, trials), rungs, workers, of);
+        TrialSearch searcher = search_of(search, rungs, trials);
+        const TrialRun run = run_trials(searcher, rungs, workers, of);
         std::string tasks;
         for (const std::uint32_t count : run.by_rung) tasks += (tasks.empty() ? "" : "/") + std::to_string(count);
         const bool chooses = search == "promotion" || search == "stopping";

@@ -12,7 +12,7 @@ namespace {
 
 // Why `serve` lacks what happens to jobs and nodes of the host.
 constexpr const char* host_fails = "the host says which nodes go down and come back";
-constexpr const char* of_whole_trace = "its windows begin at any time, and requests come at theirs";
+constexpr const char* of_whole_trace = "its windows begin at any time, and requests and trials come at theirs";
 constexpr const char* host_runs = "the host runs the jobs, and says when they end";
 
 Field lacking(Field field, const char* who, const char* why) {
@@ -86,6 +86,13 @@ FieldTable all_rows(ConditionOptions& options) {
                           "search", of_whole_trace),
                   "train", of_whole_trace),
           "VectorEnv", of_whole_trace),
+      lacking(lacking(served({"trials", "--trials",
+                              "JSON of searches for hyperparameters beside the jobs: their trials are placed as jobs "
+                              "are, and results say which comes next",
+                              &options.trials},
+                             host_runs),
+                      "train", of_whole_trace),
+              "VectorEnv", of_whole_trace),
       served(
           {"kill_at_limit", "--kill-at-limit",
            "a job ends, as under Slurm, when it has run for the time that it asked for; no request, or 0, is no limit",

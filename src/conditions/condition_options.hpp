@@ -28,6 +28,7 @@ struct ConditionOptions {
   std::string elastic = {};               ///< as read_elastic() takes it; empty: every job is rigid
   std::string changes = {};               ///< as read_job_changes() takes it; empty: users change nothing
   std::string power = {};                 ///< as read_power() takes it; empty: of GPUs, what device profiles measured
+  std::string trials = {};                ///< as read_studies() takes it; empty: no searches
   std::string services = {};              ///< as read_services() takes it; empty: there are only jobs
   bool kill_at_limit = false;             ///< jobs end at the run times that they asked for
   SpeedOptions speeds = {};

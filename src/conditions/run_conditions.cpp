@@ -13,6 +13,7 @@
 #include "src/world/run_input.hpp"
 #include "src/world/service_reader.hpp"
 #include "src/world/stage_reader.hpp"
+#include "src/world/study_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -96,6 +97,17 @@ Result<void> load_services(const ConditionOptions& options, JobTable& jobs, cons
   return {};
 }
 
+// Behind the replicas.
+Result<void> load_studies(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster, std::uint64_t seed,
+                          RunConditions& conditions) {
+  if (options.trials.empty()) return {};
+  if (options.kill_at_limit) return bad_option("trials", "expected no --kill-at-limit, which would end trials unheard");
+  auto studies = read_studies(options.trials, jobs, cluster, seed);
+  if (!studies) return Unexpected{studies.error()};
+  conditions.studies = *std::move(studies);
+  return {};
+}
+
 // A user does not change what a service asks for, nor a job to what limits never let run.
 Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
                            const RunConditions& conditions) {
@@ -106,9 +118,12 @@ Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs
                                      "' would ask for more than limits of the cluster ever let run; expected less");
   }
   for (const JobChange& change : conditions.changes.all()) {
-    if (index(change.job) >= jobs.replicas()) continue;
-    return bad_option("changes", "'" + jobs.external_id(change.job) + "' is a replica of " + options.services +
-                                     ", which its autoscaler starts and ends; expected changes of jobs alone");
+    if (index(change.job) >= jobs.in_front()) continue;
+    const std::string whose = index(change.job) < jobs.replicas()
+                                  ? "a replica of " + options.services + ", which its autoscaler starts and ends"
+                                  : "a trial of " + options.trials + ", which its search starts and ends";
+    return bad_option("changes",
+                      "'" + jobs.external_id(change.job) + "' is " + whose + "; expected changes of jobs alone");
   }
   return {};
 }
@@ -117,10 +132,13 @@ Result<void> load_elastic(const ConditionOptions& options, const JobTable& jobs,
   if (options.elastic.empty()) return {};
   auto elastic = read_elastic(options.elastic, jobs);
   if (!elastic) return Unexpected{elastic.error()};
-  for (std::uint32_t row = 0; row < jobs.replicas(); ++row) {
+  for (std::uint32_t row = 0; row < jobs.in_front(); ++row) {
     if (elastic->model.curve(jobs, JobId{row}) == nullptr) continue;
-    return bad_option("services", "'" + jobs.external_id(JobId{row}) + "' would be elastic by " + options.elastic +
-                                      "; expected a family of replicas that has no curve there");
+    const bool is_replica = row < jobs.replicas();
+    return bad_option(is_replica ? "services" : "trials",
+                      "'" + jobs.external_id(JobId{row}) + "' would be elastic by " + options.elastic +
+                          "; expected a family of " + (is_replica ? "replicas" : "trials") +
+                          " that has no curve there");
   }
   for (const JobChange& change : conditions.changes.all()) {
     if (change.kind != JobChange::Kind::size || elastic->model.curve(jobs, change.job) == nullptr) continue;
@@ -216,6 +234,7 @@ Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& opt
                                                      const Cluster& cluster, std::uint64_t seed) {
   RunConditions conditions{.preemption = options.preemption, .kill_at_limit = options.kill_at_limit};
   auto done = load_services(options, jobs, cluster, seed, conditions);
+  if (done) done = load_studies(options, jobs, cluster, seed, conditions);
   if (done) done = load_stages(options, jobs, cluster, conditions);
   if (done) done = check_checkpoints(options, conditions.stages);
   if (done) done = load_failures(options, jobs, cluster, seed, conditions);
@@ -284,6 +303,10 @@ std::vector<std::string> files_of(const ConditionOptions& options) {
   if (!options.services.empty()) {
     names.push_back(options.services);
     for (std::string& name : files_of_services(options.services)) names.push_back(std::move(name));
+  }
+  if (!options.trials.empty()) {
+    names.push_back(options.trials);
+    for (std::string& name : files_of_studies(options.trials)) names.push_back(std::move(name));
   }
   if (!options.power.empty()) {
     for (std::string& name : files_of_power(options.power)) names.push_back(std::move(name));

@@ -15,6 +15,7 @@
 #include "gpusched/engine/engine_state.hpp"
 #include "gpusched/engine/run_inputs.hpp"
 #include "gpusched/serving/service_model.hpp"
+#include "gpusched/trials/study_model.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/conditions/condition_options.hpp"
 #include "src/world/power_reader.hpp"
@@ -28,6 +29,7 @@ struct RunConditions {
   ElasticModel elastic = {};
   JobChanges changes = {};
   ServiceModel services = {};
+  StudyModel studies = {};
   bool kill_at_limit = false;
   CalibratedRuntime runtime = {};       ///< how fast jobs run where, and what GPUs draw; uniform without any
   PowerOfRun power = {};                ///< what nodes draw, or GPUs alone
@@ -43,6 +45,7 @@ struct RunConditions {
             .changes = given(changes),
             .power = given(power.model),
             .services = given(services),
+            .studies = given(studies),
             .kill_at_limit = kill_at_limit};
   }
   /// One line each.
@@ -52,8 +55,8 @@ struct RunConditions {
 /// What can be seen of values alone, before any file is read: those that need another one, or exclude it.
 Result<void> check_condition_options(const ConditionOptions& options);
 
-/// Reads them. Sizes that jobs are to have later are added to the shapes of `jobs`, and the replicas of services to its
-/// rows, where it has none (JobTable::replicas). The field of an error is a path in
+/// Reads them. Sizes that jobs are to have later are added to the shapes of `jobs`, and the replicas of services and
+/// the tasks of studies to its rows, where it has none (JobTable::in_front). The field of an error is a path in
 /// the table of conditions. Errors: a file that cannot be read or does not fit jobs and cluster; values that need
 /// another one; a pair that does not go together (docs/replay.md lists them).
 Result<RunConditions> load_conditions(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster,

@@ -69,6 +69,7 @@ constexpr KnownKind known_kinds[] = {
     {"", "--changes", value_kind::file},
     {"", "--power", value_kind::file},
     {"", "--services", value_kind::file},
+    {"", "--trials", value_kind::file},
     {"", "--sites", value_kind::file},
     {"", "--throughputs", value_kind::file},
     {"", "--slurm-conf", value_kind::file},

@@ -73,6 +73,7 @@ constexpr Heading headings[] = {
     {"changes", "What happens to jobs"},
     {"kill_at_limit", "What happens to jobs"},
     {"services", "What happens to jobs"},
+    {"trials", "What happens to jobs"},
     {"power", "Power, carbon, money"},
     {"fidelity", "How fast jobs run"},
     {"measure", "What is measured"},

@@ -45,12 +45,15 @@ Result<Sweep> sweep_of(const Search& search, std::span<const std::string> polici
   Json list = Json::array();
   for (const std::uint32_t start : windows) {
     for (const std::string& policy : policies) {
-      const RoutedPolicy routed = routed_policy(policy);
-      list.push_back(
-          {{"policy", routed.policy},
-           {"window", {{"first_job", start - search.warmup_jobs}, {"jobs", search.warmup_jobs + search.window_jobs}}},
-           {"measure", {{"warmup_jobs", search.warmup_jobs}, {"measure_jobs", search.window_jobs}}}});
-      if (!routed.router.empty()) list.back()["router"] = routed.router;
+      CandidateText candidate = parts_of_candidate(policy);
+      const RoutedPolicy routed = routed_policy(candidate.policy);
+      Json run = {
+          {"policy", routed.policy},
+          {"window", {{"first_job", start - search.warmup_jobs}, {"jobs", search.warmup_jobs + search.window_jobs}}},
+          {"measure", {{"warmup_jobs", search.warmup_jobs}, {"measure_jobs", search.window_jobs}}}};
+      if (!routed.router.empty()) run["router"] = routed.router;
+      for (auto& [key, value] : candidate.conditions.items()) run[key] = std::move(value);
+      list.push_back(std::move(run));
     }
   }
   return read_sweep_json(json_text({{"base", search.base}, {"list", std::move(list)}}, -1), search.file);
@@ -66,6 +69,7 @@ Unexpected unknown_objective(const Search& search, std::size_t number) {
 // False where no file can tell the figure.
 bool may_know(const std::string& figure, const ConditionOptions& conditions) {
   if (is_service_figure(figure)) return false;  // its windows have no services
+  if (is_study_figure(figure)) return !conditions.trials.empty();
   if (power_that_tells(figure).empty() || !conditions.power.empty()) return true;
   return figure != "carbon_kg" && figure != "cost_usd" && !conditions.speeds.profiles.empty();
 }
@@ -151,7 +155,13 @@ Result<void> CandidateRuns::check_figures() const {
 }
 
 Result<void> CandidateRuns::check(const std::string& policy) const {
-  const RoutedPolicy routed = routed_policy(policy);
+  if (policy.find(" with ") != std::string::npos) {
+    const std::vector<std::uint32_t> somewhere{static_cast<std::uint32_t>(search_->warmup_jobs)};
+    const auto sweep = sweep_of(*search_, {&policy, 1}, somewhere);
+    if (!sweep) return Unexpected{sweep.error()};
+    if (const auto point = sweep->point(0); !point) return Unexpected{point.error()};
+  }
+  const RoutedPolicy routed = routed_policy(parts_of_candidate(policy).policy);
   const auto specs = parse_policies(*registry_, routed.policy);
   if (!specs) return Unexpected{specs.error()};
   if (sites_ != nullptr) {
@@ -169,7 +179,7 @@ Result<void> CandidateRuns::check(const std::string& policy) const {
 }
 
 bool CandidateRuns::clairvoyant(const std::string& policy) const {
-  const auto specs = parse_policies(*registry_, routed_policy(policy).policy);
+  const auto specs = parse_policies(*registry_, routed_policy(parts_of_candidate(policy).policy).policy);
   const Cluster& cluster = sites_ == nullptr ? input_->cluster : sites_->clusters.front();
   const auto made = make_policy(*registry_, specs->front(),
                                 {.jobs = &input_->trace.jobs, .cluster = &cluster, .seed = scenario_.seed});

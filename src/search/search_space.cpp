@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "src/base/field_parser.hpp"
 #include "src/base/json_fields.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
@@ -177,6 +178,7 @@ Result<SearchedPolicy> read_policy(const Json& given, const std::string& place, 
   const auto info = registry.find(specs->front().name);
   if (!info) return wrong_space(place + "/policy", info.error().to_string());
   for (const SearchedParameter& parameter : policy.parameters) {
+    if (parameter.name.starts_with(condition_prefix)) continue;  // read with the runs
     const std::string below = place + "/parameters/" + parameter.name;
     if (auto done = check_parameter(parameter, **info, specs->front(), below); !done) return Unexpected{done.error()};
   }
@@ -268,6 +270,7 @@ std::vector<Candidate> CandidateSpace::corners() const {
 
 std::string CandidateSpace::policy(const Candidate& candidate) const {
   std::vector<std::pair<std::string, std::string>> parameters;
+  std::string conditions;
   for (const auto& [name, value] : candidate.values) {
     // Not dump(): "2.0" and "2" would be two policies.
     const auto text = [](const Json& one) {
@@ -280,10 +283,31 @@ std::string CandidateSpace::policy(const Candidate& candidate) const {
     } else {
       all = text(value);
     }
-    parameters.emplace_back(name, all);
+    if (name.starts_with(condition_prefix)) {
+      conditions += (conditions.empty() ? " with " : " and ") + name.substr(condition_prefix.size()) + "=" + all;
+    } else {
+      parameters.emplace_back(name, all);
+    }
   }
   const SearchedPolicy& searched = policies_[candidate.space];
-  return routed_text(policy_with_parameters(searched.policy, parameters), searched.router);
+  return routed_text(policy_with_parameters(searched.policy, parameters), searched.router) + conditions;
+}
+
+CandidateText parts_of_candidate(const std::string& text) {
+  const std::size_t end = text.find(" with ");
+  CandidateText parts{.policy = text.substr(0, end), .conditions = Json::object()};
+  for (std::size_t at = end; at != std::string::npos;) {
+    at = text.find(' ', at + 1) + 1;
+    const std::size_t next = text.find(" and ", at), equals = text.find('=', at);
+    const std::string value = text.substr(equals + 1, next == std::string::npos ? next : next - equals - 1);
+    const auto number = parse_number(value);
+    Json json = number ? Json(*number) : value == "true" || value == "false" ? Json(value == "true") : Json(value);
+    std::string path = "/" + text.substr(at, equals - at);
+    std::replace(path.begin(), path.end(), '.', '/');
+    parts.conditions[Json::json_pointer(path)] = std::move(json);
+    at = next;
+  }
+  return parts;
 }
 
 Result<std::vector<SearchedPolicy>> read_searched_policies(const Json& list, const PolicyRegistry& registry) {

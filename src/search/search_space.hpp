@@ -26,7 +26,7 @@ struct NumberRange {
 
 /// A parameter that varies: one number, a list of numbers, which are put in ascending order, or one of several values.
 struct SearchedParameter {
-  std::string name;  ///< of a training: a path in its configuration, "network.hidden"
+  std::string name;  ///< of a training: a path in its configuration, "network.hidden"; "base.PATH": a key of the base
   std::vector<NumberRange> numbers;
   bool list = false;
   std::vector<Json> choices;  ///< one: a constant; where there are some, there are no numbers
@@ -39,6 +39,9 @@ struct SearchedPolicy {
   std::vector<SearchedParameter> parameters;
   std::optional<Json> training;  ///< a configuration of `gpusched train`
 };
+
+/// Begins the name of a parameter that is a condition of the runs, not of the policy.
+inline constexpr std::string_view condition_prefix = "base.";
 
 /// A genome's meaning.
 struct Candidate {
@@ -61,7 +64,8 @@ class CandidateSpace {
   /// Candidates of every policy at both ends of its ranges and at every choice; numbers of a list lie apart.
   [[nodiscard]] std::vector<Candidate> corners() const;
 
-  /// As --policy takes it; of a training, "train{network.hidden=4}"; with a router, as routed_text().
+  /// As --policy takes it, with a router as routed_text(), with conditions behind it, "fifo with trials=a.json and
+  /// power=b.json"; of a training, "train{network.hidden=4}".
   [[nodiscard]] std::string policy(const Candidate& candidate) const;
 
  private:
@@ -75,6 +79,13 @@ class CandidateSpace {
   std::vector<Slot> slots_;
   std::optional<std::size_t> policy_gene_;
 };
+
+/// What CandidateSpace::policy() says.
+struct CandidateText {
+  std::string policy;
+  Json conditions;  ///< keys of the base
+};
+CandidateText parts_of_candidate(const std::string& text);
 
 /// Reads "policies" of a search. Errors name the path.
 Result<std::vector<SearchedPolicy>> read_searched_policies(const Json& list, const PolicyRegistry& registry);

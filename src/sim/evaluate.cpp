@@ -96,13 +96,15 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   return input;
 }
 
-// Figures of power and of services need to be known.
-Result<void> check_known_figures(const EvaluateScenario& scenario, const PowerModel& power,
-                                 const ServiceModel& services) {
+// Figures of power, of services and of searches need to be known.
+Result<void> check_known_figures(const EvaluateScenario& scenario, const RunConditions& conditions) {
   for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
     const std::string& given = i == 0 ? scenario.figure : scenario.beside[i - 1];
     const std::string name = given.substr(given.find(':') + 1);
-    if (auto lack = lacks_power_figure(name, power) + lacks_service_figure(name, services); !lack.empty()) {
+    const std::string lack = lacks_power_figure(name, conditions.power.model) +
+                             lacks_service_figure(name, conditions.services) +
+                             lacks_study_figure(name, conditions.studies);
+    if (!lack.empty()) {
       return bad_option(i == 0 ? "figure" : "beside", lack);
     }
   }
@@ -147,12 +149,10 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.conditions = *std::move(conditions);
   if (!scenario.sites.empty()) {
     if (auto done = add_sites(scenario, lineup, registry, input); !done) return Unexpected{done.error()};
-  } else if (auto known =
-                 check_known_figures(scenario, input.options.conditions.power.model, input.options.conditions.services);
-             !known) {
+  } else if (auto known = check_known_figures(scenario, input.options.conditions); !known) {
     return Unexpected{known.error()};
   }
-  const std::uint32_t replicas = jobs.replicas();  // in front of the jobs, in every window
+  const std::uint32_t replicas = jobs.in_front();  // in front of the jobs, in every window
   EvaluationWindows& windows = input.options.windows = windows_of(scenario, jobs.size() - replicas);
   input.options.history = scenario.history;
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);

@@ -35,7 +35,7 @@ std::string jobs_csv(const JobFile& file) {
   text += file.bills.names + file.more_names + '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
   const std::uint32_t end = file.window.end(jobs.size());
-  for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {
+  for (std::uint32_t i = jobs.in_front(); i < jobs.size(); ++i) {
     const JobId job{i};
     const Engine& engine = file.engine(job);
     const Time eligible = file.eligible(job), jct = engine.end(job) - eligible;

@@ -57,6 +57,11 @@ const std::vector<MetricInfo>& metric_table() {
       {"peak_kw", &Metrics::peak_kw, Better::less, Told::where_known},
       {"slo_attainment", &Metrics::slo_attainment, Better::more, Told::where_known},
       {"p99_latency_s", &Metrics::p99_latency_s, Better::less, Told::where_known},
+      {"trial_loss", &Metrics::trial_loss, Better::less, Told::where_known},
+      {"study_span_s", &Metrics::study_span_s, Better::less, Told::where_known},
+      {"study_gpu_hours", &Metrics::study_gpu_hours, Better::less, Told::where_known},
+      {"target_s", &Metrics::target_s, Better::less, Told::where_known},
+      {"targets_met", &Metrics::targets_met, Better::more, Told::where_known},
   };
   return table;
 }
@@ -91,6 +96,20 @@ std::string lacks_service_figure(const std::string& name, const ServiceModel& se
                             : !services.is_empty();
   if (!is_service_figure(name) || is_known) return "";
   return name + " is not known here; give services" + (name == "slo_attainment" ? " with a promise" : "");
+}
+
+bool is_study_figure(const std::string& name) {
+  return name == "trial_loss" || name == "study_span_s" || name == "study_gpu_hours" || name == "target_s" ||
+         name == "targets_met";
+}
+
+std::string lacks_study_figure(const std::string& name, const StudyModel& studies) {
+  const bool of_target = name == "target_s" || name == "targets_met";
+  const auto has_target = [](const StudySpec& study) { return study.target.has_value(); };
+  const bool is_known =
+      of_target ? std::any_of(studies.studies.begin(), studies.studies.end(), has_target) : !studies.is_empty();
+  if (!is_study_figure(name) || is_known) return "";
+  return name + " is not known here; give trials" + (of_target ? " with a target_loss" : "");
 }
 
 std::vector<std::string> figure_names() {

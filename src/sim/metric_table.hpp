@@ -59,6 +59,12 @@ bool is_service_figure(const std::string& name);
 /// part in it.
 std::string lacks_service_figure(const std::string& name, const ServiceModel& services);
 
+/// The same of searches of trials.
+/// \{
+bool is_study_figure(const std::string& name);
+std::string lacks_study_figure(const std::string& name, const StudyModel& studies);
+/// \}
+
 /// The names of the metrics by which policies can be compared.
 std::vector<std::string> figure_names();
 

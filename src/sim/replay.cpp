@@ -27,12 +27,17 @@
 namespace gpusched {
 namespace {
 
-// Of the jobs, numbered from 0 on, whatever replicas the table has by now.
+// There are replicas or trials.
+bool runs_without_jobs(const Scenario& scenario) {
+  return !scenario.conditions.services.empty() || !scenario.conditions.trials.empty();
+}
+
+// Of the jobs, numbered from 0 on, whatever is in front of them by now.
 Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& table) {
   MeasureWindow window;
-  const auto submits = table.submits().subspan(table.replicas());
+  const auto submits = table.submits().subspan(table.in_front());
   const auto jobs = static_cast<std::uint32_t>(submits.size());
-  if (jobs == 0 && !scenario.conditions.services.empty()) return window;
+  if (jobs == 0 && runs_without_jobs(scenario)) return window;
   if (scenario.warmup.us != 0 || scenario.measure.us != 0) {
     const auto first_at = [&](Time t) {
       return static_cast<std::uint32_t>(std::lower_bound(submits.begin(), submits.end(), t) - submits.begin());
@@ -156,23 +161,28 @@ struct PreparedRun {
 };
 
 // What is said of jobs where there are none.
-void leave_replicas_out(Metrics& metrics) {
-  const Metrics of_replicas = std::exchange(metrics, Metrics{});
-  metrics.makespan_s = of_replicas.makespan_s;
-  metrics.last_end_s = of_replicas.last_end_s;
-  metrics.gpu_utilization = of_replicas.gpu_utilization;
-  metrics.gpu_allocation = of_replicas.gpu_allocation;
-  metrics.gpu_overhead = of_replicas.gpu_overhead;
-  metrics.gpu_lost = of_replicas.gpu_lost;
-  metrics.gpu_withheld = of_replicas.gpu_withheld;
-  metrics.goodput = of_replicas.goodput;
-  metrics.energy_kwh = of_replicas.energy_kwh;
-  metrics.carbon_kg = of_replicas.carbon_kg;
-  metrics.cost_usd = of_replicas.cost_usd;
-  metrics.peak_kw = of_replicas.peak_kw;
-  metrics.events = of_replicas.events;
-  metrics.slo_attainment = of_replicas.slo_attainment;
-  metrics.p99_latency_s = of_replicas.p99_latency_s;
+void leave_jobs_out(Metrics& metrics) {
+  const Metrics found = std::exchange(metrics, Metrics{});
+  metrics.makespan_s = found.makespan_s;
+  metrics.last_end_s = found.last_end_s;
+  metrics.gpu_utilization = found.gpu_utilization;
+  metrics.gpu_allocation = found.gpu_allocation;
+  metrics.gpu_overhead = found.gpu_overhead;
+  metrics.gpu_lost = found.gpu_lost;
+  metrics.gpu_withheld = found.gpu_withheld;
+  metrics.goodput = found.goodput;
+  metrics.energy_kwh = found.energy_kwh;
+  metrics.carbon_kg = found.carbon_kg;
+  metrics.cost_usd = found.cost_usd;
+  metrics.peak_kw = found.peak_kw;
+  metrics.events = found.events;
+  metrics.slo_attainment = found.slo_attainment;
+  metrics.p99_latency_s = found.p99_latency_s;
+  metrics.trial_loss = found.trial_loss;
+  metrics.study_span_s = found.study_span_s;
+  metrics.study_gpu_hours = found.study_gpu_hours;
+  metrics.target_s = found.target_s;
+  metrics.targets_met = found.targets_met;
 }
 
 PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
@@ -234,8 +244,9 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, window);
-  if (!input.has_jobs()) leave_replicas_out(run.metrics);
+  if (!input.has_jobs()) leave_jobs_out(run.metrics);
   run.services = service_figures(*engine);
+  run.studies = study_figures(*engine);
   if (input.conditions.power.is_of_nodes()) run.power = power_account(*engine);
   run.metrics.gpu_fragmentation = fragmentation.share();
   if (idle_log) run.waits = wait_figures(*engine, *idle_log, input.window);
@@ -307,7 +318,7 @@ InputRequest input_request(const Scenario& scenario) {
           .slurm_qos = scenario.slurm_qos,
           .placement = scenario.conditions.placement,
           .oversize = oversize_from_word(scenario.oversize),
-          .has_services = !scenario.conditions.services.empty()};
+          .has_services = runs_without_jobs(scenario)};
 }
 
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
@@ -352,7 +363,7 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   auto conditions = load_conditions_without_speeds(scenario.conditions, input.trace.jobs, input.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
   input.window = *window;
-  input.window.first += input.trace.jobs.replicas();
+  input.window.first += input.trace.jobs.in_front();
   conditions->runtime = std::move(input.conditions.runtime);
   conditions->power = std::move(input.conditions.power);
   input.options.preemption = conditions->preemption;

@@ -54,11 +54,11 @@ struct ReplayInput {
   SlurmSite slurm = {};                        ///< what the files of its Slurm cluster say
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
 
-  /// The trace's table has jobs, besides the replicas of services in front of them.
-  [[nodiscard]] bool has_jobs() const { return trace.jobs.size() > trace.jobs.replicas(); }
+  /// The trace's table has jobs, besides what is in front of them.
+  [[nodiscard]] bool has_jobs() const { return trace.jobs.size() > trace.jobs.in_front(); }
   /// Every job is measured.
   [[nodiscard]] bool measures_all() const {
-    return window.first == trace.jobs.replicas() && window.end(trace.jobs.size()) == trace.jobs.size();
+    return window.first == trace.jobs.in_front() && window.end(trace.jobs.size()) == trace.jobs.size();
   }
 };
 
@@ -90,6 +90,7 @@ struct PolicyRun {
   double reconfiguration_gpu_hours = 0;       ///< of them (Engine::reconfiguration_gpu_time)
   std::optional<PowerAccount> power = {};     ///< with --power
   std::vector<ServiceFigures> services = {};  ///< with --services
+  std::vector<StudyFigures> studies = {};     ///< with --trials
   double sim_seconds = 0;                     ///< wall time of the simulation alone
   double jobs_per_s = 0;                      ///< all jobs of the trace / sim_seconds
   std::uint64_t history_hash = 0;

@@ -21,6 +21,7 @@
 #include "src/sim/rated_run.hpp"
 #include "src/sim/service_levels.hpp"
 #include "src/sim/service_report.hpp"
+#include "src/sim/study_report.hpp"
 #include "src/sim/trace_events.hpp"
 
 namespace gpusched {
@@ -125,8 +126,8 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
                    {"files", std::move(files)},
                    {"seed", scenario.seed},
                    {"measured_jobs",
-                    {{"first", input.window.first - input.trace.jobs.replicas()},
-                     {"end", input.window.end(input.trace.jobs.size()) - input.trace.jobs.replicas()}}},
+                    {{"first", input.window.first - input.trace.jobs.in_front()},
+                     {"end", input.window.end(input.trace.jobs.size()) - input.trace.jobs.in_front()}}},
                    {"jobs_outside_virtual_clusters", input.jobs_outside_vcs},
                    {"value_sources",
                     {{"submission_and_work", "trace"},
@@ -162,6 +163,7 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
   }
   if (run.power) json["power"] = power_account_json(*run.power);
   if (!run.services.empty()) json["services"] = services_json(run.services);
+  if (!run.studies.empty()) json["studies"] = studies_json(run.studies, input.conditions.studies);
   if (run.waits) json["waits"] = waits_json(*run.waits);
   return json;
 }
@@ -190,7 +192,8 @@ std::string intervals_csv(const Cluster& cluster, const PolicyRun& run, bool of_
   std::string text = of_replicas ? "replica,node,gpus,start_s,end_s\n" : "job_id,node,gpus,start_s,end_s\n";
   text.reserve(run.intervals.size() * 48);
   for (const Interval& interval : run.intervals) {
-    if ((index(interval.job) < jobs.replicas()) != of_replicas) continue;
+    const std::uint32_t row = index(interval.job);
+    if (of_replicas ? row >= jobs.replicas() : row < jobs.in_front()) continue;
     append_csv_field(text, jobs.external_id(interval.job));
     text += ',';
     const std::string& name = cluster.nodes[index(interval.node)].name;
@@ -422,6 +425,19 @@ Result<void> write_services(OutputFolder& folder, const std::string& place, cons
   return lists ? folder.write(list, requests_csv(*run.engine)) : Result<void>{};
 }
 
+// Likewise.
+Result<void> write_studies(OutputFolder& folder, const std::string& place, const ReplayInput& input,
+                           const PolicyRun& run) {
+  const std::string table = place + "studies.csv", results = place + "trials.csv", tasks = place + "tasks.csv";
+  if (run.studies.empty()) {
+    for (const std::string& name : {table, results, tasks}) folder.leave_out(name);
+    return {};
+  }
+  auto done = folder.write(table, studies_csv(run.studies, input.conditions.studies));
+  if (done) done = folder.write(results, trials_csv(*run.engine));
+  return done ? folder.write(tasks, tasks_csv(*run.engine)) : done;
+}
+
 Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {
   const std::string name = run.folder + "/timeline.csv", of_power = run.folder + "/power.csv";
   if (!run.timeline) folder.leave_out(name);
@@ -499,7 +515,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   const Metrics& first = runs.front().metrics;
   std::string text = counted(first.jobs, "job");
   if (!input.measures_all()) {
-    text += " measured of " + human_count(input.trace.jobs.size() - input.trace.jobs.replicas());
+    text += " measured of " + human_count(input.trace.jobs.size() - input.trace.jobs.in_front());
   }
   text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
           " (" + describe_cluster(input.cluster) + "), placement " + scenario.conditions.placement;
@@ -546,6 +562,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs, style);
   text += cancelled_line(input, runs) + refused_line(runs);
   if (!runs.front().services.empty()) text += services_table(runs, style);
+  if (!runs.front().studies.empty()) text += studies_table(runs, style);
   if (scenario.waits) text += waits_tables(waits_of(runs), style);
   if (scenario.decision_times) text += decision_times_table(runs, style);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
@@ -584,6 +601,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
   if (auto done = write_services(folder, place, input, run); !done) return done;
+  if (auto done = write_studies(folder, place, input, run); !done) return done;
   if (auto done = write_gpu_log(folder, input, run); !done) return done;
   if (auto done = write_timeline(folder, run); !done) return done;
   return folder.publish();

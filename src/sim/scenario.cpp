@@ -141,7 +141,7 @@ Result<void> apply_setting(Scenario& scenario, std::string_view setting) {
 }
 
 Result<void> check_scenario(const Scenario& scenario) {
-  if (scenario.trace.empty() && scenario.conditions.services.empty())
+  if (scenario.trace.empty() && scenario.conditions.services.empty() && scenario.conditions.trials.empty())
     return unexpected("no trace; give a file, - for standard input, or synthetic:philly");
   if (scenario.policies.empty()) {
     return unexpected("no policy; give --policy fifo,srtf for example (`gpusched policies` lists all)");

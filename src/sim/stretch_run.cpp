@@ -56,7 +56,7 @@ JobLog job_log(const Engine& engine, const QueueLog& queue, const MeasureWindow&
     const JobId job{i};
     if (engine.may_be_cancelled(job)) continue;
     const detail::JobOutcome outcome(engine, job);
-    log.job.push_back(i - engine.jobs().replicas());
+    log.job.push_back(i - engine.jobs().in_front());
     log.jct_s.push_back(to_seconds(outcome.jct));
     log.wait_s.push_back(to_seconds(outcome.wait));
     log.slowdown.push_back(outcome.bounded_slowdown);
@@ -87,7 +87,7 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
                          .measured = {.first = stretch.warm_up, .count = stretch.jobs}},
                         registry, how);
   }
-  const std::uint32_t replicas = jobs.replicas();
+  const std::uint32_t replicas = jobs.in_front();
   const JobChanges changes = options.conditions.changes.slice(stretch.first, jobs.size() - replicas, replicas);
   const MeasureWindow measured{.first = replicas + stretch.warm_up, .count = stretch.jobs};
   const PolicyContext context{.jobs = &jobs,

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/trials/trial_search.hpp"
+#include "gpusched/trials/trial_search.hpp"
 
 namespace gpusched {
 
@@ -31,9 +31,9 @@ struct TrialRun {
   std::vector<TrialRecord> records;      ///< in order of time
 };
 
-/// Runs a search on `workers` workers, each of which trains a unit in a unit of time. A worker that is free asks at
-/// once, the earlier freed first; of tasks that end at one instant, that which began first is told first, and its
-/// worker asks before the next is told.
+/// Runs a search, which is told of all that it asked for, on `workers` workers, each of which trains a unit in a unit
+/// of time. A worker that is free asks at once, the earlier freed first; of tasks that end at one instant, that which
+/// began first is told first, and its worker asks before the next is told.
 TrialRun run_trials(TrialSearch& search, const TrialRungs& rungs, std::uint32_t workers, const TrialLoss& loss);
 
 }  // namespace gpusched

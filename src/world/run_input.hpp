@@ -32,7 +32,7 @@ struct InputRequest {
   std::string slurm_qos = {};   ///< the table of its QOS; empty: none
   std::string placement = "consolidate";  ///< one of placement_words()
   Oversize oversize = Oversize::refuse;
-  bool has_services = false;  ///< without a trace there are services alone
+  bool has_services = false;  ///< without a trace there are services or trials alone
 };
 
 /// The paths of these two in the table of options that they come from.

@@ -10,12 +10,12 @@
 
 #include "gpusched/core/rng.hpp"
 #include "gpusched/data/gpu_demand.hpp"
-#include "gpusched/engine/cluster_state.hpp"
 #include "src/base/json_fields.hpp"
 #include "src/base/number_text.hpp"
 #include "src/world/llm_engine_reader.hpp"
 #include "src/world/request_arrivals.hpp"
 #include "src/world/service_rules.hpp"
+#include "src/world/task_fields.hpp"
 #include "traces/core/job_records.hpp"
 
 namespace gpusched {
@@ -25,10 +25,8 @@ constexpr double longest_service_s = 1e9, most_memory_part = 10;
 constexpr std::uint32_t most_replicas = 10'000;
 
 // What of a service stands in the file and not in ServiceSpec.
-struct ReplicaRow {
-  std::string name, user, vc, family, gpu_type;
-  std::int32_t priority = 0;
-  Shape shape{};
+struct ReplicaRow : TaskFields {
+  std::string name;
   bool states_memory = false;  // device memory, or that of weights
 };
 
@@ -186,31 +184,17 @@ class ServiceReader {
     fields_.require("replica");
     Result<void> done;
     fields_.read_object("replica", [&](JsonFields& own) {
-      double gpus = 1, cpus = 0, memory_gib = 0;
-      own.read("tasks", row.shape.tasks, 1, 1'000'000);
-      own.read("gpus", gpus, 0.001, 1'000);
-      own.read("cpus", cpus, 0, 1e6);
-      own.read("memory_gib", memory_gib, 0, 1e6);
-      own.read("gpu_type", row.gpu_type);
+      read_task_shape(own, row);
       row.states_memory = GpuDemand(row.gpu_type).memory_mib() > 0;
       row.gpu_type = with_part_of_memory(row.gpu_type, memory_.model);
-      const double milli = std::round(gpus * whole_gpu);
-      if (own.good() && (std::abs(milli - gpus * whole_gpu) > 1e-6 || (gpus > 1 && gpus != std::floor(gpus)))) {
-        own.refuse("gpus", "whole GPUs, or thousandths of one");
-      }
-      row.shape.gpu_milli_per_task = static_cast<MilliGpu>(milli);
-      row.shape.cpu_milli_per_task = std::llround(cpus * 1000);
-      row.shape.memory_mib_per_task = std::llround(memory_gib * 1024);
       if (!own.has("llm")) return;
       own.read_object("llm", [&](JsonFields& llm) {
         row.states_memory = row.states_memory || llm.has("weights_gib");
+        const double gpus = static_cast<double>(row.shape.gpu_milli_per_task) / whole_gpu;
         done = read_llm_engine(llm, file_, row.shape.tasks * gpus, memory_, spec.llm);
       });
     });
-    fields_.read("user", row.user);
-    fields_.read("vc", row.vc);
-    fields_.read("family", row.family);
-    fields_.read("priority", row.priority, -2'147'483'648.0, 2'147'483'647.0);
+    read_task_owner(fields_, row);
     return done;
   }
 
@@ -413,14 +397,9 @@ Result<void> check_room(const ServicesOfFile& services, const JobTable& jobs, co
                         const std::string& file) {
   for (std::size_t i = 0; i < services.rows.size(); ++i) {
     const JobId job{services.model.services[i].first_row};
-    const auto is_its = [&](const VirtualCluster& vc) { return vc.name == services.rows[i].vc; };
-    const auto vc = std::find_if(cluster.vcs.begin(), cluster.vcs.end(), is_its) - cluster.vcs.begin();
-    const auto queue = cluster.vcs.empty() ? 0u : static_cast<std::uint32_t>(vc);
-    if (ClusterState::fits_when_empty(cluster, jobs.gpu_specs(), jobs.shape(job), queue)) continue;
-    return Unexpected{Error{.message = "a replica of '" + services.rows[i].name + "' fits nowhere on the cluster " +
-                                       cluster.name + ", even when it is empty",
-                            .file = file,
-                            .field = "/services/" + std::to_string(i) + "/replica"}};
+    auto room = check_task_room(job, services.rows[i].vc, jobs, cluster, "a replica of '" + services.rows[i].name + "'",
+                                file, "/services/" + std::to_string(i) + "/replica");
+    if (!room) return room;
   }
   return {};
 }

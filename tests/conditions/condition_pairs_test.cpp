@@ -71,6 +71,8 @@ class ConditionPairs : public testing::Test {
         {"--power", {"power", file("power.json", R"({"gpus": {"any": {"idle_w": 50, "full_w": 250}}})")}},
         {"--services", {"services", file("services.json", R"({"services": [{"name": "s", "family": "other",
             "requests": {"rate_per_s": 1, "duration_s": 60}, "serves": {"seconds": 1}, "replica": {"gpus": 1}}]})")}},
+        {"--trials", {"trials", file("trials.json", R"({"studies": [{"name": "t", "family": "other", "search": "random",
+            "trials": 2, "workers": 1, "most_units": 3, "unit_s": 5, "loss": {"law": "lasting"}}]})")}},
         {"--elastic", {"elastic", file("elastic.json", R"({"families": {"bert": {"speedup": [[1, 1], [4, 3]]}}})")}},
         {"phases", {"elastic", file("phases.json", R"({"families": {"bert": {"phases": [
             {"until": 0.5, "speedup": [[1, 1], [4, 2]]}, {"until": 1, "speedup": [[1, 1], [4, 3]]}]}}})")}},

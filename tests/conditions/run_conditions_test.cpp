@@ -91,6 +91,24 @@ TEST_F(Conditions, ServicesBringTheirReplicasAndNobodyChangesThem) {
                                    ", which its autoscaler starts and ends; expected changes of jobs alone");
 }
 
+TEST_F(Conditions, StudiesBringTheirTasksAndNobodyChangesThem) {
+  ConditionOptions options;
+  options.trials = folder_.write("t.json", R"({"studies": [{"name": "s", "search": "random", "trials": 2, "workers": 1,
+      "most_units": 3, "loss": {"table": "l.csv"}}]})");
+  const std::string table = folder_.write("l.csv", "trial,units,loss,unit_s\n0,1,1,5\n1,1,0,5\n");
+  const auto conditions = load(options);
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  EXPECT_EQ(conditions->inputs().studies, &conditions->studies);
+  EXPECT_EQ(jobs_.in_front(), 2u);
+  EXPECT_EQ(jobs_.replicas(), 0u);
+  EXPECT_EQ(files_of(options), (std::vector<std::string>{"", "", "", options.trials, table}));
+  options.changes = folder_.write("c.csv", "time_s,job,change,value\n15,s:1:1,cancel,\n");
+  EXPECT_EQ(error_of(options), "changes: 's:1:1' is a trial of " + options.trials +
+                                   ", which its search starts and ends; expected changes of jobs alone");
+  options.kill_at_limit = true;
+  EXPECT_EQ(error_of(options), "trials: expected no --kill-at-limit, which would end trials unheard");
+}
+
 TEST_F(Conditions, LimitsNeedRequests) {
   EXPECT_EQ(error_of({.kill_at_limit = true}),
             "kill_at_limit: expected a trace of jobs with a requested run time (estimate_s)");

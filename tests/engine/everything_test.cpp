@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that differ, racks, shares that slow each other or take turns, cut cards, failing nodes, checkpoints, nodes
-// that sleep, power limits and caps, limits of run times, and services at once.
+// that sleep, power limits and caps, limits of run times, and services or studies at once.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,6 +11,7 @@
 #include "gpusched/engine/engine.hpp"
 #include "tests/engine/service_support.hpp"
 #include "tests/engine/stays.hpp"
+#include "tests/engine/study_support.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/random_runs.hpp"
 
@@ -72,6 +73,18 @@ ServiceModel some_services(Rng rng) {
   second.keep_warm = whole_seconds(30);
   second.timeout = whole_seconds(9);
   second.lost = LostRequests::drop;
+  return model;
+}
+
+// A search that promotes trials and one that stops them, with losses that fall.
+StudyModel some_studies() {
+  const TrialRungs rungs{.least = 4, .most = 16, .eta = 2};
+  const auto loss = [](std::uint32_t trial, TrialUnits units) {
+    return trial * 7 % 10 - static_cast<double>(units) / (1 + trial % 3);
+  };
+  StudyModel model{.studies = {study_of(AshaByPromotion(rungs, 12), rungs, 4, loss),
+                               study_of(AshaByStopping(rungs, 9), rungs, 3, loss)}};
+  model.studies[1].begin = whole_seconds(40);
   return model;
 }
 
@@ -147,13 +160,16 @@ PowerModel some_power(const Cluster& cluster, const JobTable& jobs, Rng& rng) {
 TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   const Cluster cluster = mixed_cluster();
   const NodeFailures failures = some_failures(cluster);
-  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0, limited = 0, answered = 0, lost = 0;
+  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0, limited = 0, answered = 0, lost = 0, told = 0;
   for (std::uint64_t seed = 1; seed <= random_runs(150); ++seed) {
     Rng rng(seed);
     ServiceModel services = some_services(rng.split("services"));
-    const bool serves = seed % 3 == 0;
+    const bool serves = seed % 3 == 0, searches = seed % 3 == 1;
+    StudyModel studies = some_studies();
     const std::vector<Row> rows = some_jobs(rng);
-    const JobTable jobs = serves ? with_services(services, rows, "a") : table_of(rows);
+    const JobTable jobs = serves     ? with_services(services, rows, "a")
+                          : searches ? with_studies(studies, rows, {}, "a")
+                                     : table_of(rows);
     const RuntimeModel model = some_speeds(jobs, rng);
     Rng power_rng = rng.split("power");
     const PowerModel power = some_power(cluster, jobs, power_rng);
@@ -166,6 +182,7 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
                    .failures = &failures,
                    .power = &power,
                    .services = serves ? &services : nullptr,
+                   .studies = searches ? &studies : nullptr,
                    .kill_at_limit = seed % 2 == 0});
     Restless policy{rng.split("policy")};
     Decision decision = engine.decision();
@@ -184,7 +201,12 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
       answered += counts.completed;
       lost += counts.dropped;
     }
-    for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {
+    for (std::uint32_t i = 0; searches && i < 2; ++i) {
+      ASSERT_LT(engine.studies().closed(i), Time::max()) << "seed " << seed;
+      ASSERT_GE(engine.studies().results(i).size(), i == 0 ? 12u : 9u) << "seed " << seed;
+      told += engine.studies().results(i).size();
+    }
+    for (std::uint32_t i = jobs.in_front(); i < jobs.size(); ++i) {
       const JobId job{i};
       kills += engine.kills(job);
       limited += engine.is_ended_at_limit(job) ? 1 : 0;
@@ -214,6 +236,7 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   EXPECT_GT(limited, 150U);
   EXPECT_GT(answered, 3000U);
   EXPECT_GT(lost, 50U);
+  EXPECT_GT(told, 50U * 30);
 }
 
 }  // namespace

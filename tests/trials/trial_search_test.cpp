@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/trials/trial_search.hpp"
+#include "gpusched/trials/trial_search.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ double lasting_loss(std::uint32_t trial, TrialUnits) { return static_cast<double
 
 TrialRun promote(std::uint32_t trials, std::uint32_t workers) {
   const TrialRungs rungs;
-  return run_trials(*asha_by_promotion(rungs, trials), rungs, workers, lasting_loss);
+  TrialSearch search(AshaByPromotion(rungs, trials));
+  return run_trials(search, rungs, workers, lasting_loss);
 }
 
 struct Expected {
@@ -53,8 +54,8 @@ TEST(AshaByPromotion, FindsTheBestTrialOfAll) {
 TEST(AshaByStopping, StopsWhoIsWorseThanTheCutoffOfThoseBefore) {
   const TrialRungs rungs{.least = 1, .most = 9, .eta = 3};
   const std::vector<double> losses{0.5, 0.4, 0.6, 0.3};
-  const TrialRun run =
-      run_trials(*asha_by_stopping(rungs, 4), rungs, 1, [&](std::uint32_t trial, TrialUnits) { return losses[trial]; });
+  TrialSearch search(AshaByStopping(rungs, 4));
+  const TrialRun run = run_trials(search, rungs, 1, [&](std::uint32_t trial, TrialUnits) { return losses[trial]; });
   EXPECT_EQ(run.by_rung, (std::vector<std::uint32_t>{4, 3, 3}));
   EXPECT_EQ(run.work, 9 + 9 + 1 + 9);
   EXPECT_EQ(run.first_full, 9);
@@ -64,8 +65,9 @@ TEST(AshaByStopping, StopsWhoIsWorseThanTheCutoffOfThoseBefore) {
 // Losses that rise from trial to trial: no later trial is better than the cutoff of those before it.
 TEST(AshaByStopping, TrainsTheFirstAloneWhereEachIsWorseThanTheOnesBefore) {
   const TrialRungs rungs;
-  const TrialRun run = run_trials(*asha_by_stopping(rungs, 20), rungs, 1,
-                                  [](std::uint32_t trial, TrialUnits) { return static_cast<double>(trial); });
+  TrialSearch search(AshaByStopping(rungs, 20));
+  const TrialRun run =
+      run_trials(search, rungs, 1, [](std::uint32_t trial, TrialUnits) { return static_cast<double>(trial); });
   EXPECT_EQ(run.by_rung, (std::vector<std::uint32_t>{20, 1, 1, 1}));
 }
 
@@ -73,7 +75,8 @@ TEST(AshaByStopping, TrainsTheFirstAloneWhereEachIsWorseThanTheOnesBefore) {
 // 1))).
 TEST(HyperbandSearch, GoesThroughItsBracketsWithBarriers) {
   const TrialRungs rungs;
-  const TrialRun run = run_trials(*hyperband_search(rungs, false), rungs, 1'000, lasting_loss);
+  TrialSearch search(HyperbandSearch(rungs, false));
+  const TrialRun run = run_trials(search, rungs, 1'000, lasting_loss);
   EXPECT_EQ(run.by_rung, (std::vector<std::uint32_t>{27, 9 + 12, 3 + 4 + 6, 1 + 1 + 2 + 4}));
   // Each trial once for each unit: 27 + 9 x 2 + 3 x 6 + 18, 12 x 3 + 4 x 6 + 18, 6 x 9 + 2 x 18, 4 x 27.
   EXPECT_EQ(run.work, 27 + 18 + 18 + 18 + 36 + 24 + 18 + 54 + 36 + 108);
@@ -83,7 +86,8 @@ TEST(HyperbandSearch, GoesThroughItsBracketsWithBarriers) {
 
 TEST(HyperbandSearch, HalvesTheFirstBracketAlone) {
   const TrialRungs rungs;
-  const TrialRun run = run_trials(*hyperband_search(rungs, true), rungs, 27, lasting_loss);
+  TrialSearch search(HyperbandSearch(rungs, true));
+  const TrialRun run = run_trials(search, rungs, 27, lasting_loss);
   EXPECT_EQ(run.by_rung, (std::vector<std::uint32_t>{27, 9, 3, 1}));
   EXPECT_EQ(run.work, 27 + 18 + 18 + 18);
   EXPECT_EQ(run.end, 27);
@@ -93,11 +97,11 @@ TEST(HyperbandSearch, HalvesTheFirstBracketAlone) {
 TEST(TrialSearch, TrainsNoTrialTwiceToTheSameRung) {
   const TrialRungs rungs{.least = 2, .most = 32, .eta = 2};
   for (int which = 0; which < 3; ++which) {
-    const auto search = which == 0   ? asha_by_promotion(rungs, 60)
-                        : which == 1 ? asha_by_stopping(rungs, 60)
-                                     : hyperband_search(rungs, false);
+    TrialSearch search(which == 0   ? TrialSearch::Rule(AshaByPromotion(rungs, 60))
+                       : which == 1 ? TrialSearch::Rule(AshaByStopping(rungs, 60))
+                                    : TrialSearch::Rule(HyperbandSearch(rungs, false)));
     std::set<std::pair<std::uint32_t, TrialUnits>> seen;
-    run_trials(*search, rungs, 7, [&](std::uint32_t trial, TrialUnits units) {
+    run_trials(search, rungs, 7, [&](std::uint32_t trial, TrialUnits units) {
       EXPECT_TRUE(seen.emplace(trial, units).second) << which;
       return lasting_loss(trial, units);
     });

@@ -32,10 +32,13 @@ class JobTableBuilder;
 /// The immutable columns. Build one with JobTableBuilder.
 class JobTable {
  public:
-  /// Number of jobs; ids run from 0 to size() - 1 by (submit, external_id()), replicas first.
+  /// Number of jobs; ids run from 0 to size() - 1 by (submit, external_id()), what is in_front() first.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(submit_.size()); }
-  /// The first rows are no jobs, but so many replicas of services (ServiceModel), submitted with the first job.
+  /// The first rows are no jobs of a trace, but so many replicas of services (ServiceModel), submitted with the first
+  /// job.
   [[nodiscard]] std::uint32_t replicas() const { return replicas_; }
+  /// The same, with the tasks of studies (StudyModel) behind the replicas.
+  [[nodiscard]] std::uint32_t in_front() const { return in_front_; }
 
   /// Instant of submission, on the trace's clock.
   [[nodiscard]] Time submit(JobId job) const { return submit_[GPUSCHED_JOB(job)]; }
@@ -125,13 +128,14 @@ class JobTable {
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
   /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and
   /// recorded starts and deadlines stay as far behind their submissions as they were. No job waits for one outside.
-  /// Replicas come along, in front, where none is among these. Preconditions: first + count <= size(),
+  /// What is in_front() comes along, where none of it is among these. Preconditions: first + count <= size(),
   /// arrival_scale > 0.
   [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
     GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
     JobTable part;
-    const std::uint32_t in_front = first < replicas_ || count == 0 ? 0 : replicas_;
-    part.replicas_ = in_front;
+    const std::uint32_t in_front = first < in_front_ || count == 0 ? 0 : in_front_;
+    part.replicas_ = in_front == 0 ? 0 : replicas_;
+    part.in_front_ = in_front;
     const auto cut = [&](auto& to, const auto& from) {
       if (from.empty()) return;
       to.assign(from.begin(), from.begin() + in_front);
@@ -224,7 +228,7 @@ class JobTable {
     text_begin_.push_back(text_.size());
   }
 
-  std::uint32_t replicas_ = 0;
+  std::uint32_t replicas_ = 0, in_front_ = 0;
   std::vector<Time> submit_, work_;
   std::vector<std::uint32_t> shape_;
   // The columns below are empty when no job has a value other than the default.
@@ -317,7 +321,9 @@ class JobTableBuilder {
 
   /// The rows so far are replicas of services (JobTable::replicas) and stay in front. Precondition: nothing is
   /// submitted before them.
-  void end_replicas() { table_.replicas_ = size(); }
+  void end_replicas() { table_.replicas_ = table_.in_front_ = size(); }
+  /// The same of the rows behind them, which are tasks of studies (JobTable::in_front).
+  void end_studies() { table_.in_front_ = size(); }
 
   /// A job does not wait for one that is not in the table: for tables of a part of the jobs.
   void ignore_missing_predecessors() { ignores_missing_ = true; }
@@ -466,7 +472,7 @@ class JobTableBuilder {
     };
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
       if (table_.submit_[a] != table_.submit_[b]) return table_.submit_[a] < table_.submit_[b];
-      if (std::min(a, b) < table_.replicas_) return a < b;
+      if (std::min(a, b) < table_.in_front_) return a < b;
       if (text_ids_) return natural_less(id(a), id(b));
       return table_.number_.empty() ? a < b : table_.number_[a] < table_.number_[b];
     };

@@ -46,6 +46,17 @@ class Engine : public RunResults {
     engine.kernel_.believe(believed, beliefs);
     return engine;
   }
+  /// The same, where so many jobs are submitted later on: the rows of `believed` behind those that were submitted,
+  /// which somebody drew. Precondition: draws_jobs().
+  static Engine imagined(const View& view, const JobTable& believed, std::span<const Belief> beliefs,
+                         std::uint32_t drawn) {
+    Engine engine = imagined(view, believed, beliefs);
+    engine.kernel_.draw(drawn);
+    return engine;
+  }
+  /// Whether jobs to come can be drawn: not where they may be stopped at limits, are changed by users, elastic, wait
+  /// for others, or have stages, nor beside services and studies.
+  [[nodiscard]] bool draws_jobs() const { return kernel_.may_draw(); }
 
   /// The open decision of this instant. Commands take effect at apply().
   [[nodiscard]] Decision decision() { return Decision(kernel_.state); }

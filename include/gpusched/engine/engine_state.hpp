@@ -28,6 +28,7 @@
 #include "gpusched/engine/effects/sizes.hpp"
 #include "gpusched/engine/effects/stages.hpp"
 #include "gpusched/engine/effects/time_limits.hpp"
+#include "gpusched/engine/effects/trials.hpp"
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/job_states.hpp"
 #include "gpusched/engine/occupancy.hpp"
@@ -40,7 +41,7 @@ namespace gpusched::detail {
 /// The effects of a run. Their order is the order of an instant: first jobs end and timers ring, then happens what each
 /// effect brings, one effect after another, then jobs are submitted; then the policy decides.
 using Effects = EffectList<TimeLimits, Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power,
-                           Services, Limits, AccountWindow>;
+                           Services, Trials, Limits, AccountWindow>;
 
 struct EngineState {
   const JobTable* jobs = nullptr;         // borrowed
@@ -105,11 +106,13 @@ struct EngineState {
     return cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
   }
 
-  /// When the job was submitted, or might run first because others that it waits for had ended; of a replica, when it
-  /// was asked for last.
+  /// When the job was submitted, or might run first because others that it waits for had ended; of a replica and of a
+  /// task of a study, when it was asked for last.
   [[nodiscard]] Time submit(JobId job) const {
     const Services& services = effects.get<Services>();
     if (services.active() && services.is_replica(job)) return services.asked(job);
+    const Trials& trials = effects.get<Trials>();
+    if (trials.active() && trials.is_trial(job)) return trials.asked(job);
     if (states.is_hosted()) return submit_of_hosted(job);
     const Dependencies& dependencies = effects.get<Dependencies>();
     return dependencies.active() ? dependencies.eligible(job) : jobs->submit(job);

@@ -76,6 +76,19 @@ class Kernel : public SavedStates {
     }
   }
 
+  /// So many jobs come after all: the next rows of the table. Precondition: may_draw().
+  GPUSCHED_RARE void draw(std::uint32_t jobs) {
+    state.coming = state.arrived + jobs;
+    state.expected += jobs;
+  }
+  /// No effect knows more of a job to come than the table of jobs says.
+  [[nodiscard]] bool may_draw() const {
+    const Effects& effects = state.effects;
+    return !(effects.get<TimeLimits>().active() || effects.get<Changes>().active() || effects.get<Stages>().active() ||
+             effects.get<Sizes>().active() || effects.get<Dependencies>().active() ||
+             effects.get<Services>().active() || effects.get<Trials>().active() || effects.get<Limits>().active());
+  }
+
   // ---- for effects ----
 
   /// Tells policies and observers of something that happened.
@@ -245,8 +258,9 @@ class Kernel : public SavedStates {
 
   /// When the next planned event is due, plans that have changed since included.
   [[nodiscard]] Time next_event_time() const {
-    // What replicas would have come to that were told to end.
-    if (state.effects.get<Services>().active() && all_finished()) return Time::max();
+    // What replicas and trials would have come to that were told to end.
+    const bool ends_runs = state.effects.get<Services>().active() || state.effects.get<Trials>().active();
+    if (ends_runs && all_finished()) return Time::max();
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
     const Time submit = state.arrived < state.coming ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);

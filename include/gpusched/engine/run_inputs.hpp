@@ -14,6 +14,7 @@
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/data/stage_model.hpp"
 #include "gpusched/serving/service_model.hpp"
+#include "gpusched/trials/study_model.hpp"
 
 namespace gpusched {
 
@@ -67,6 +68,7 @@ struct RunInputs {
   const JobChanges* changes = nullptr;     ///< what users do to jobs
   const PowerModel* power = nullptr;       ///< what nodes draw, and caps; null: unknown
   const ServiceModel* services = nullptr;  ///< which rows of the table are replicas, and what they serve
+  const StudyModel* studies = nullptr;     ///< which rows of the table are tasks of searches
   bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
   bool kill_at_limit = false;              ///< jobs end when they have run for as long as they asked for (TimeLimits)
   /// What the engines of a host share, which says which jobs were submitted, and which join: Engine::tell_submitted().

@@ -66,6 +66,12 @@ class RunResults {
   /// The services, their requests and starts. Precondition: has_services().
   [[nodiscard]] const detail::Services& services() const { return state().effects.get<detail::Services>(); }
 
+  // ---- trials ----
+  /// True when some rows of the table are tasks of studies.
+  [[nodiscard]] bool has_studies() const { return state().effects.get<detail::Trials>().active(); }
+  /// The studies and what they found. Precondition: has_studies().
+  [[nodiscard]] const detail::Trials& studies() const { return state().effects.get<detail::Trials>(); }
+
   // ---- energy, carbon, money ----
   /// True when the run counts them.
   [[nodiscard]] bool knows_power() const { return state().power().active(); }

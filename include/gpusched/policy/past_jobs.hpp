@@ -30,8 +30,8 @@ struct PastJobs {
 class JobEnds {
  public:
   /// O(n log n).
-  explicit JobEnds(const JobTable& trace) : trace_(&trace), by_end_(trace.size() - trace.replicas()) {
-    std::iota(by_end_.begin(), by_end_.end(), trace.replicas());
+  explicit JobEnds(const JobTable& trace) : trace_(&trace), by_end_(trace.size() - trace.in_front()) {
+    std::iota(by_end_.begin(), by_end_.end(), trace.in_front());
     std::stable_sort(by_end_.begin(), by_end_.end(),
                      [this](std::uint32_t a, std::uint32_t b) { return end_of(a) < end_of(b); });
   }

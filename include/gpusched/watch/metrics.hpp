@@ -25,6 +25,7 @@
 #include "gpusched/watch/measured_span.hpp"
 #include "gpusched/watch/percentile.hpp"
 #include "gpusched/watch/service_figures.hpp"
+#include "gpusched/watch/study_figures.hpp"
 
 namespace gpusched {
 
@@ -223,6 +224,14 @@ struct Metrics {
   /// \{
   std::optional<double> slo_attainment = {};  ///< share answered within the promised time; nothing: none is promised
   std::optional<double> p99_latency_s = {};   ///< 99th percentile of the answered ones; nothing: no services
+  /// \}
+  /// Of all studies (AllStudies), whichever jobs are measured; nothing: there are none.
+  /// \{
+  std::optional<double> trial_loss = {};       ///< the best that each study found, their mean
+  std::optional<double> study_span_s = {};     ///< mean wall clock of a search
+  std::optional<double> study_gpu_hours = {};  ///< of all their trials
+  std::optional<double> target_s = {};         ///< mean time to the target, or to the end of a search that misses it
+  std::optional<double> targets_met = {};      ///< share of the studies with a target that meet it
   /// \}
 };
 
@@ -437,6 +446,12 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   const AllRequests requests = figures_of_all_requests(engine);
   metrics.slo_attainment = requests.slo_attainment;
   metrics.p99_latency_s = requests.p99_latency_s;
+  const AllStudies studies = figures_of_all_studies(engine);
+  metrics.trial_loss = studies.best_loss;
+  metrics.study_span_s = studies.span_s;
+  metrics.study_gpu_hours = studies.gpu_hours;
+  metrics.target_s = studies.target_s;
+  metrics.targets_met = studies.met;
   metrics.events = engine.events_seen();
   return metrics;
 }

@@ -30,6 +30,7 @@ class ReplayOptions(TypedDict, total=False):
     changes: str | os.PathLike
     power: str | os.PathLike
     services: str | os.PathLike
+    trials: str | os.PathLike
     kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
@@ -83,6 +84,7 @@ class EvaluateOptions(TypedDict, total=False):
     changes: str | os.PathLike
     power: str | os.PathLike
     services: str | os.PathLike
+    trials: str | os.PathLike
     kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
@@ -104,7 +106,7 @@ class EvaluateOptions(TypedDict, total=False):
     history: bool
     from: float
     to: float
-    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s", "carbon_kg", "cost_usd", "peak_kw", "slo_attainment", "p99_latency_s"]
+    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s", "carbon_kg", "cost_usd", "peak_kw", "slo_attainment", "p99_latency_s", "trial_loss", "study_span_s", "study_gpu_hours", "target_s", "targets_met"]
     beside: Sequence[str]
     mean: Literal["arithmetic", "geometric"]
     against: str | os.PathLike

@@ -162,8 +162,10 @@ Result<AnyPolicy> make_guarded(const PolicyParameters& parameters, const PolicyC
   const auto fail = [](const std::string& parameter, const std::string& why) {
     return Unexpected{Error{.message = why, .field = "policy guarded, parameter " + parameter}};
   };
-  if (context.jobs->replicas() > 0) {
-    return unexpected("policy guarded replays jobs alone, and knows no requests: run it without --services");
+  if (context.jobs->in_front() > 0) {
+    return unexpected(
+        "policy guarded replays jobs alone, and knows neither requests nor results to come: run it without --services "
+        "and --trials");
   }
   std::vector<std::string> names = parameters.policies("policies");
   const std::size_t plain = names.size();

@@ -56,6 +56,7 @@ Portfolio::Portfolio(Members members, Figure figure, AnyDurationEstimator estima
       estimator_(std::move(estimator)),
       options_(options),
       candidates_(members_.size(), options.budget_events, options.smart_share, rng),
+      rng_(rng.split("arrivals")),
       has_dependencies_(has_dependencies) {}
 
 bool Portfolio::clairvoyant() const {
@@ -91,11 +92,33 @@ std::vector<Belief> Portfolio::beliefs(const OracleView& view) {
   return beliefs;
 }
 
+std::uint32_t Portfolio::draw_arrivals(const OracleView& view) {
+  const std::uint32_t arrived = view.arrived();
+  const Time span = std::min(options_.horizon, view.now() - view.submit(JobId{0}));
+  std::uint32_t first = arrived;  // of the jobs that came in that span
+  while (first > 0 && view.now() - view.submit(JobId{first - 1}) < span) --first;
+  const std::uint32_t came = arrived - first, room = view.job_count() - arrived;
+  if (came == 0) return 0;
+  BelievedJobs& believed = members_.believed();
+  Rng rng = rng_.split(evaluations_.size());
+  std::uint32_t drawn = 0;
+  for (Time begin = view.now(); begin - view.now() < options_.horizon; begin += span) {
+    for (std::uint32_t i = 0; i < came && drawn < room; ++i, ++drawn) {
+      const Time submit = begin + (view.submit(JobId{first + i}) - (view.now() - span));
+      const JobId like{first + static_cast<std::uint32_t>(rng.below(came))};
+      believed.draw(JobId{arrived + drawn}, like, submit, believed.table().work(like));
+    }
+  }
+  return drawn;
+}
+
 std::size_t Portfolio::evaluate(const OracleView& view) {
   const std::vector<JobId> jobs = present_jobs(view);
   const std::vector<Belief> believed = options_.exact ? std::vector<Belief>{} : beliefs(view);
-  const Engine start =
-      options_.exact ? Engine::known(view) : Engine::imagined(view, members_.believed().table(), believed);
+  Engine start = options_.exact ? Engine::known(view) : Engine::imagined(view, members_.believed().table(), believed);
+  if (options_.resamples && start.draws_jobs()) {
+    start = Engine::imagined(view, members_.believed().table(), believed, draw_arrivals(view));
+  }
   std::vector<Time> lengths;  // alike for every member
   const OracleView imagined = start.view();
   for (const JobId job : jobs) lengths.push_back(view.ran(job) + imagined.work_left(job));
@@ -110,6 +133,7 @@ std::size_t Portfolio::evaluate(const OracleView& view) {
   });
   evaluation.chosen = best_of(evaluation.members);
   asked_ = asked_for(view);
+  members_.believed().forget_drawn();
   evaluations_.push_back(std::move(evaluation));
   return evaluations_.back().chosen;
 }
@@ -186,10 +210,10 @@ std::string Portfolio::notes() const {
 namespace {
 
 Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const PolicyContext& context) {
-  if (context.jobs->replicas() > 0) {
-    return Unexpected{Error{.message =
-                                "policy portfolio looks ahead of jobs alone, and knows no requests to come: run it "
-                                "without --services, or take bandit or switch"}};
+  if (context.jobs->in_front() > 0) {
+    return Unexpected{Error{
+        .message = "policy portfolio looks ahead of jobs alone, and knows neither requests nor results to come: run it "
+                   "without --services and --trials, or take bandit or switch"}};
   }
   auto members = Members::make("portfolio", parameters, context);
   if (!members) return Unexpected{members.error()};
@@ -200,6 +224,10 @@ Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const Polic
   auto estimator = exact ? Result<AnyDurationEstimator>(AnyDurationEstimator(ExactDuration{}))
                          : make_duration_estimator(parameters, context);
   if (!estimator) return unexpected("policy portfolio, " + estimator.error().to_string());
+  if (exact && parameters.word("arrivals") == "resampled") {
+    return Unexpected{Error{.message = "expected none beside runtimes=exact, which knows no run times of jobs to come",
+                            .field = "policy portfolio, parameter arrivals"}};
+  }
   const double change = parameters.number("load_change");
   if (change > 0 && change <= 1) {
     return Unexpected{
@@ -209,6 +237,7 @@ Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const Polic
                                  .load_change = change,
                                  .horizon = from_seconds(parameters.number("horizon_s")),
                                  .exact = exact,
+                                 .resamples = parameters.word("arrivals") == "resampled",
                                  .budget_events = static_cast<std::uint64_t>(parameters.number("budget_events")),
                                  .smart_share = parameters.number("smart_share"),
                                  .switch_cost = parameters.number("switch_cost"),
@@ -249,6 +278,13 @@ PolicyInfo portfolio_info() {
                       .fallback = std::string("predicted"),
                       .meaning = "how long jobs run there: as `estimate` says, or as they truly will",
                       .words = {"predicted", "exact"}},
+                     {.name = "arrivals",
+                      .fallback = std::string("none"),
+                      .meaning =
+                          "jobs that come there: none, or such as came in the last horizon_s, drawn anew, at the "
+                          "distances at which those came; none either where users change jobs, jobs have "
+                          "limits or stages, are elastic, or wait for others",
+                      .words = {"none", "resampled"}},
                      {.name = "budget_events",
                       .fallback = 0.0,
                       .meaning = "events that an evaluation may take; 0: no limit",

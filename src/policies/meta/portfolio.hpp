@@ -21,6 +21,7 @@ struct PortfolioOptions {
   double load_change = 0;  ///< evaluates earlier when the GPUs asked for are so many times more or fewer; 0: never
   Time horizon = whole_seconds(86400);  ///< how far is played
   bool exact = false;                   ///< true run times: clairvoyant
+  bool resamples = false;               ///< arrivals are drawn from those of late
   std::uint64_t budget_events = 0;      ///< of an evaluation; 0: no limit
   double smart_share = 0.6;             ///< as Candidates
   double switch_cost = 0;               ///< in units of the figure: a member that would take over counts so much worse
@@ -28,7 +29,8 @@ struct PortfolioOptions {
 };
 
 /// At the first instant at which jobs wait since before, or ask for more than is free, and then at the first one
-/// `every` after each evaluation, the state is copied once for each member. On the copy no job comes, no node fails or
+/// `every` after each evaluation, the state is copied once for each member. On the copy no job comes, or one like a job
+/// of late at each of the distances at which jobs came of late (resamples; alike for every member), no node fails or
 /// comes back, and no user changes a job; jobs run for as long as is predicted (or truly, exact). Who has the run goes
 /// on as it is, the others join as they would in the run. Each plays until all jobs are done or the horizon is reached;
 /// jobs that are not done then count with their age. The member with the least figure over the jobs that wait or run
@@ -63,6 +65,8 @@ class Portfolio {
   [[nodiscard]] std::size_t best_of(const std::vector<Estimate>& members) const;
   // The work left of the jobs that wait, run or wait for others.
   [[nodiscard]] std::vector<Belief> beliefs(const OracleView& view);
+  // Draws the jobs of the time to come into the rows behind those that were submitted; how many.
+  [[nodiscard]] std::uint32_t draw_arrivals(const OracleView& view);
   [[nodiscard]] Estimate play(Engine engine, std::size_t member, const std::vector<JobId>& jobs,
                               const std::vector<Time>& lengths) const;
 
@@ -71,6 +75,7 @@ class Portfolio {
   AnyDurationEstimator estimator_;
   PortfolioOptions options_;
   Candidates candidates_;
+  Rng rng_;
   bool has_dependencies_;
   std::vector<Evaluation> evaluations_;
   MilliGpu asked_ = 0;  // at the last evaluation

@@ -38,6 +38,7 @@ Result<void> check(const EvaluateScenario& scenario) {
         "arithmetic means");
   }
   if (!scenario.conditions.services.empty()) return unexpected("--protocol sc20: takes no --services");
+  if (!scenario.conditions.trials.empty()) return unexpected("--protocol sc20: takes no --trials");
   if (scenario.backfill != "none" && scenario.backfill != "sc20")
     return Unexpected{Error{.message = "expected none or sc20", .field = "backfill"}};
   return {};

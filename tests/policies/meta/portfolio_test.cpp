@@ -71,8 +71,9 @@ TEST(Portfolio, IsNeverWorseThanItsBestMemberOnASnapshot) {
   EXPECT_GT(better, 0);  // choosing again helps
 }
 
-// Jobs that run on after `until` may run for any time: nothing that the portfolio does or notes until then changes.
-TEST(Portfolio, DoesNotKnowTheFuture) {
+// Jobs that run on after `until` may run for any time, and those that come then ask for anything: nothing that the
+// portfolio does or notes until then changes.
+void expect_no_future(const std::string& arrivals) {
   int switches = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const Time until = whole_seconds(4000);
@@ -86,12 +87,14 @@ TEST(Portfolio, DoesNotKnowTheFuture) {
       rows.push_back(asked(submit, work, gpus));
       // Those that come later, too.
       const bool is_free = is_long || submit > 4000;
-      other.push_back(
-          asked(submit, is_free ? (is_long ? 5000 : 1) + static_cast<std::int64_t>(draw.below(20'000)) : work, gpus));
+      const auto gpus_then = static_cast<std::uint32_t>(1 + draw.below(6));
+      other.push_back(asked(submit,
+                            is_free ? (is_long ? 5000 : 1) + static_cast<std::int64_t>(draw.below(20'000)) : work,
+                            submit > 4000 ? gpus_then : gpus));
     }
     const Cluster cluster = Cluster::homogeneous(2, 4);
-    const std::string policy =
-        "portfolio{every_s=200,horizon_s=20000,policies=[fifo,sjf{estimate=requested},saf,las,fifo+easy,gandiva]}";
+    const std::string policy = "portfolio{every_s=200,horizon_s=20000,arrivals=" + arrivals +
+                               ",policies=[fifo,sjf{estimate=requested},saf,las,fifo+easy,gandiva]}";
     const auto early = [&](const std::string& notes) {
       std::vector<std::map<std::string, std::string>> rows_then = rows_of_notes(notes);
       std::erase_if(rows_then, [&](auto& row) { return std::stod(row.at("from_s")) > to_seconds(until); });
@@ -107,6 +110,24 @@ TEST(Portfolio, DoesNotKnowTheFuture) {
       switches += notes[i].at("active") != notes[i - 6].at("active") ? 1 : 0;
   }
   EXPECT_GT(switches, 10);
+}
+TEST(Portfolio, DoesNotKnowTheFuture) { expect_no_future("none"); }
+TEST(Portfolio, DrawsNoneOfTheJobsToCome) { expect_no_future("resampled"); }
+
+// At 50 s the second of two jobs waits for the only GPU: one job came in those 50 s. The next is drawn like it, at 100
+// s, as there is one more row. Two ends, and with that job its submission and its end.
+TEST(Portfolio, DrawsJobsLikeThoseThatCame) {
+  const JobTable jobs = table_of_asked({asked(0, 100, 1, 100), asked(50, 100, 1, 100), asked(9000, 1, 1, 1)});
+  for (const auto& [arrivals, events] : std::map<std::string, std::string>{{"none", "2"}, {"resampled", "4"}}) {
+    const PortfolioRun run =
+        portfolio_run("portfolio{policies=[fifo,sjf],arrivals=" + arrivals + "}", jobs, Cluster::pool(1));
+    const auto rows = rows_of_notes(run.notes);
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[0].at("from_s"), "50");
+    EXPECT_EQ(rows[0].at("events"), events) << arrivals;
+    EXPECT_EQ(rows[0].at("estimate"), "125");  // (100 + 150) / 2: the drawn job counts for nothing
+    EXPECT_EQ(run.jct_s, (100 + 150 + 1) / 3.0);
+  }
 }
 
 // Two jobs of 2 GPUs, 1,000 s and 10 s by their users' words, want 2 GPUs. sjf: (10 + 1010) / 2, fifo: (1000 + 1010)
@@ -249,6 +270,7 @@ TEST(Portfolio, SaysInALineWhatIsWrong) {
            {"portfolio{policies=[las+easy]}", "las cannot be backfilled"},
            {"portfolio{horizon_s=0}", "policy portfolio, parameter horizon_s: expected a number between"},
            {"portfolio{every_s=0}", "policy portfolio, parameter every_s: expected a number between"},
+           {"portfolio{runtimes=exact,arrivals=resampled}", "expected none beside runtimes=exact"},
            {"portfolio{figure=avg_jct}", "policy portfolio, parameter figure: expected avg_jct_s|avg_wait_s|"},
            {"portfolio{figure=0:avg_jct_s}", "expected a positive weight before ':' in '0:avg_jct_s'"},
            {"bandit{figure=speed}", "policy bandit, parameter figure: expected avg_jct_s|"},

@@ -29,7 +29,7 @@ class Limits {
     if (limits_.is_empty()) return;
     buckets_.resize(limits_.buckets().size());
     jobs_.resize(world.jobs.size());
-    for (std::uint32_t i = world.jobs.replicas(); i < jobs_.size(); ++i) {
+    for (std::uint32_t i = world.jobs.in_front(); i < jobs_.size(); ++i) {
       const JobId job{i};
       jobs_[i].group = group_of(limits_.set_of(job), JobLimits::amounts_of(world.jobs.shape(job)));
     }

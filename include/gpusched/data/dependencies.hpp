@@ -103,7 +103,7 @@ class Dependencies {
     for (auto seen = path.end(); seen == path.end(); seen = std::find(path.begin(), path.end(), job)) {
       path.push_back(job);
       const auto next = of(job);
-      job = *std::find_if(next.begin(), next.end(), [&](JobId other) { return open[index(other)] > 0; });
+      job = *std::find_if(next.begin(), next.end(), [&open](JobId other) { return open[index(other)] > 0; });
     }
     path.erase(path.begin(), std::find(path.begin(), path.end(), job));
     return path;

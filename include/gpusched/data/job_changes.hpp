@@ -37,7 +37,7 @@ class JobChanges {
   JobChanges(std::vector<JobChange> changes, std::uint32_t jobs) : changes_(std::move(changes)) {
     const auto place = [](const JobChange& change) { return std::pair(change.time.us, change.job); };
     std::sort(changes_.begin(), changes_.end(),
-              [&](const JobChange& a, const JobChange& b) { return place(a) < place(b); });
+              [&place](const JobChange& a, const JobChange& b) { return place(a) < place(b); });
     if (changes_.empty()) return;
     cancels_.assign(jobs, 0);
     for (const JobChange& change : changes_) {

@@ -78,7 +78,7 @@ class JobLimits {
 
   /// What a job of that shape holds when it runs.
   static LimitAmounts amounts_of(const Shape& shape) {
-    const auto of_all = [&](std::int64_t per_task) {
+    const auto of_all = [&shape](std::int64_t per_task) {
       return per_task > unlimited / shape.tasks ? unlimited : shape.tasks * per_task;
     };
     return {.gpu_milli = shape.gpu_milli(),
@@ -116,9 +116,10 @@ class JobLimits {
       std::sort(found.begin(), found.end());
       return found;
     };
-    const auto of_table = [&](std::size_t column, const std::vector<std::string>& names, const NameTable& table) {
+    const auto of_table = [&resolved, &numbers](std::size_t column, const std::vector<std::string>& names,
+                                                const NameTable& table) {
       resolved.is_named[column] = !names.empty();
-      resolved.names[column] = numbers(names, [&](const std::string& name) { return table.find(name); });
+      resolved.names[column] = numbers(names, [&table](const std::string& name) { return table.find(name); });
     };
     of_table(0, rule.users, jobs.users());
     of_table(1, rule.accounts, jobs.groups());
@@ -126,8 +127,8 @@ class JobLimits {
     of_table(3, rule.qos, jobs.qos_names());
     if (arrays_.size() == 0) arrays_.intern("");
     resolved.is_named[4] = !rule.arrays.empty();
-    resolved.names[4] = numbers(rule.arrays, [&](const std::string& name) { return arrays_.intern(name); });
-    resolved.except_vcs = numbers(rule.except_vcs, [&](const std::string& name) { return jobs.vcs().find(name); });
+    resolved.names[4] = numbers(rule.arrays, [this](const std::string& name) { return arrays_.intern(name); });
+    resolved.except_vcs = numbers(rule.except_vcs, [&jobs](const std::string& name) { return jobs.vcs().find(name); });
     return resolved;
   }
 

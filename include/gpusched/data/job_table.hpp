@@ -136,7 +136,7 @@ class JobTable {
     const std::uint32_t in_front = first < in_front_ || count == 0 ? 0 : in_front_;
     part.replicas_ = in_front == 0 ? 0 : replicas_;
     part.in_front_ = in_front;
-    const auto cut = [&](auto& to, const auto& from) {
+    const auto cut = [&in_front, &first, &count](auto& to, const auto& from) {
       if (from.empty()) return;
       to.assign(from.begin(), from.begin() + in_front);
       to.insert(to.end(), from.begin() + first, from.begin() + first + count);
@@ -199,7 +199,7 @@ class JobTable {
     for (std::uint32_t i = 0; i < size(); ++i) {
       Time& submit = submit_[i];
       const Time scaled = submit_.front() + from_seconds(to_seconds(submit - submit_.front()) * arrival_scale);
-      const auto follow = [&](std::vector<Time>& column) {
+      const auto follow = [&i, &scaled, &submit](std::vector<Time>& column) {
         if (column.empty() || column[i] == Time::max()) return;
         column[i] = scaled + std::min(column[i] - submit, Time::max() - scaled);
       };
@@ -218,7 +218,7 @@ class JobTable {
       }
       return;
     }
-    const auto cut_text = [&](std::uint32_t from, std::uint32_t rows) {
+    const auto cut_text = [this, &all](std::uint32_t from, std::uint32_t rows) {
       const std::uint64_t shift = text_.size() - all.text_begin_[from];
       for (std::uint32_t i = from; i < from + rows; ++i) text_begin_.push_back(all.text_begin_[i] + shift);
       text_ += all.text_.substr(all.text_begin_[from], all.text_begin_[from + rows] - all.text_begin_[from]);
@@ -470,7 +470,7 @@ class JobTableBuilder {
       return std::string_view(table_.text_)
           .substr(table_.text_begin_[row], table_.text_begin_[row + 1] - table_.text_begin_[row]);
     };
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const auto before = [this, &id](std::uint32_t a, std::uint32_t b) {
       if (table_.submit_[a] != table_.submit_[b]) return table_.submit_[a] < table_.submit_[b];
       if (std::min(a, b) < table_.in_front_) return a < b;
       if (text_ids_) return natural_less(id(a), id(b));
@@ -484,7 +484,7 @@ class JobTableBuilder {
 
   // `order`: the row of each job.
   void sort_rows(const std::vector<std::uint32_t>& order) {
-    const auto permute = [&](auto& column) {
+    const auto permute = [&order](auto& column) {
       if (column.empty()) return;
       auto sorted = column;
       for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];

@@ -118,7 +118,7 @@ inline std::vector<MigInstance> place_mig_instances(const MigModel& model, std::
   std::vector<std::uint32_t> order(profiles.begin(), profiles.end());
   std::sort(order.rbegin(), order.rend());
   if (order.size() > model.compute_slices) return {};
-  const auto place_rest = [&](const auto& self, MigSlices held) -> bool {
+  const auto place_rest = [&placed, &order, &model](const auto& self, MigSlices held) -> bool {
     if (placed.size() == order.size()) return true;
     const std::uint32_t p = order[placed.size()];
     const MigProfile& profile = model.profiles()[p];

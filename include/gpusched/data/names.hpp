@@ -43,7 +43,7 @@ class NameTable {
 /// Text order in which runs of digits count as numbers: "job9" comes before "job10".
 inline bool natural_less(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto number_at = [&](std::string_view text, std::size_t& at) {
+  const auto number_at = [&is_digit](std::string_view text, std::size_t& at) {
     while (at < text.size() && text[at] == '0') ++at;
     const std::size_t begin = at;
     while (at < text.size() && is_digit(text[at])) ++at;

@@ -62,7 +62,7 @@ class ClusterState : public Capacity {
   std::uint32_t place_on_type(const Shape& shape, std::uint32_t vc, Placement rule, std::uint32_t gpu_type) {
     if (!may_fit(shape, vc)) return no_index;
     refresh_index();
-    const auto is_of_type = [&](const detail::NodeClass& alike) { return alike.gpu_type == gpu_type; };
+    const auto is_of_type = [&gpu_type](const detail::NodeClass& alike) { return alike.gpu_type == gpu_type; };
     return place_among(classes_that(shape, vc, is_of_type), shape, vc, rule);
   }
 
@@ -159,7 +159,7 @@ class ClusterState : public Capacity {
 
   // Tries the fastest types alone, then with the next, and so on.
   GPUSCHED_RARE std::uint32_t place_fastest(const Shape& shape, std::uint32_t vc, std::span<const RatePpm> speeds) {
-    const auto speed_on = [&](const detail::NodeClass& alike) {
+    const auto speed_on = [&speeds](const detail::NodeClass& alike) {
       return alike.gpu_type < speeds.size() ? speeds[alike.gpu_type] : reference_rate;
     };
     std::vector<RatePpm> steps;
@@ -167,7 +167,7 @@ class ClusterState : public Capacity {
     std::sort(steps.begin(), steps.end(), std::greater<>());
     steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
     for (const RatePpm slowest : steps) {
-      const auto is_fast = [&](const detail::NodeClass& alike) { return speed_on(alike) >= slowest; };
+      const auto is_fast = [&speed_on, &slowest](const detail::NodeClass& alike) { return speed_on(alike) >= slowest; };
       const std::uint32_t head = place_among(classes_that(shape, vc, is_fast), shape, vc, Placement::consolidate);
       if (head != no_index) return head;
     }

@@ -20,9 +20,9 @@ class DemandTable {
   DemandTable() = default;
   /// The demands of the shapes of `jobs` on `cluster`. O(shapes x log shapes + nodes).
   DemandTable(const JobTable& jobs, const Cluster& cluster) {
-    const auto bounds = [&](std::int64_t Node::*resource) {
+    const auto bounds = [&cluster](std::int64_t Node::*resource) {
       return std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
-                         [&](const Node& node) { return node.*resource < unlimited; });
+                         [&resource](const Node& node) { return node.*resource < unlimited; });
     };
     const bool bounds_cpu = bounds(&Node::cpu_milli), bounds_memory = bounds(&Node::memory_mib);
     std::map<Shape, std::uint32_t> numbers;

@@ -69,7 +69,7 @@ class Kernel : public SavedStates {
     state.jobs = &believed;
     for (const Belief& belief : beliefs) {
       if (state[belief.job].phase == JobPhase::running) settle_now(belief.job);
-      call([&](auto& effect) {
+      call([this, &belief](auto& effect) {
         if constexpr (requires { effect.believed(*this, belief.job); }) effect.believed(*this, belief.job);
       });
       believe_left(belief.job, belief.left);
@@ -99,7 +99,7 @@ class Kernel : public SavedStates {
 
   /// Tells effects that the measured span begins, or ends.
   void tell_marked(bool begins) {
-    call([&](auto& effect) {
+    call([this, &begins](auto& effect) {
       if constexpr (requires { effect.marked(*this, begins); }) effect.marked(*this, begins);
     });
   }
@@ -112,7 +112,7 @@ class Kernel : public SavedStates {
     state[job].remaining = state.jobs->attempt_work(job, 0);
     state[job].phase = JobPhase::pending;
     if (state.effects.any()) {
-      call([&](auto& effect) {
+      call([this, &job](auto& effect) {
         if constexpr (requires { effect.joins(*this, job); }) effect.joins(*this, job);
       });
     }
@@ -196,7 +196,7 @@ class Kernel : public SavedStates {
       return_to_queue(job);
       emit({EventKind::kill, job, node});
     }
-    call([&](auto& effect) {
+    call([this, &node](auto& effect) {
       if constexpr (requires { effect.cleared(*this, node); }) effect.cleared(*this, node);
     });
   }
@@ -284,7 +284,7 @@ class Kernel : public SavedStates {
       happen();
     } else {
       bool happened = false;
-      call([&](auto& effect) {
+      call([this, &happened](auto& effect) {
         if constexpr (requires { effect.happen(*this); }) {
           if (happened || effect.next_time() != state.now) return;
           effect.happen(*this);
@@ -373,7 +373,7 @@ class Kernel : public SavedStates {
     ClusterState cluster = state.cluster;
     std::uint32_t out_of_queues = 0;
     bool agree = true;
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([&agree, &cluster, &out_of_queues](const auto& effect) {
       if constexpr (requires { effect.audit_nodes(cluster); }) agree = agree && effect.audit_nodes(cluster);
       if constexpr (requires { effect.out_of_queues(); }) out_of_queues += effect.out_of_queues();
     });
@@ -416,7 +416,7 @@ class Kernel : public SavedStates {
   [[nodiscard]] bool agrees(JobId job) const {
     if (state[job].rate != rate_of(job) || !seats_are_grants(job)) return false;
     bool right = true;
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([this, &right, &job](const auto& effect) {
       if constexpr (requires { effect.audit(state, job); }) right = right && effect.audit(state, job);
     });
     return right;
@@ -459,7 +459,7 @@ class Kernel : public SavedStates {
     if (!state.touched.empty()) {
       state.told.swap(state.touched);
       for (const NodeId node : state.told) {
-        call([&](auto& effect) {
+        call([this, &node](auto& effect) {
           if constexpr (requires { effect.touched(*this, node); }) effect.touched(*this, node);
         });
       }
@@ -481,7 +481,7 @@ class Kernel : public SavedStates {
         emit({EventKind::refuse, job});
         return false;
       }
-      call([&](auto& effect) {
+      call([this, &holds_back, &job](auto& effect) {
         if constexpr (requires { effect.holds_back(*this, job); })
           holds_back = effect.holds_back(*this, job) || holds_back;
       });
@@ -532,7 +532,7 @@ class Kernel : public SavedStates {
     }
     if (milestone == Time{}) return false;
     bool passed = false;
-    call([&](auto& effect) {
+    call([this, &passed, &job, &milestone](auto& effect) {
       if constexpr (requires { effect.pass_milestone(*this, job); }) {
         if (passed || effect.next_milestone(job) != milestone) return;
         effect.pass_milestone(*this, job);
@@ -613,13 +613,13 @@ class Kernel : public SavedStates {
     run.end = state.now;
     ++state.finished;
     if (!state.effects.any()) return;
-    call([&](auto& effect) {
+    call([this, &job](auto& effect) {
       if constexpr (requires { effect.ended(*this, job); }) effect.ended(*this, job);
     });
   }
 
   [[nodiscard]] bool keeps_nodes(const Resized& resized) const {
-    const auto held = [&](NodeId node) {
+    const auto held = [this, &resized](NodeId node) {
       for (std::uint32_t at = resized.grants; at != no_index; at = state.cluster.grant(at).next) {
         if (state.cluster.grant(at).node == node) return true;
       }
@@ -645,7 +645,7 @@ class Kernel : public SavedStates {
   GPUSCHED_RARE Time begin_under_effects(JobId job) {
     if (state.occupancy.active()) take_seats(job);
     Time waits{};
-    call([&](auto& effect) {
+    call([this, &waits, &job](auto& effect) {
       if constexpr (requires { effect.begin(*this, job); }) waits = std::max(waits, effect.begin(*this, job));
     });
     return waits;
@@ -660,7 +660,7 @@ class Kernel : public SavedStates {
     }
     bool may_wait = false;
     Time waits{};
-    call([&](auto& effect) {
+    call([this, &waits, &job, &before, &may_wait](auto& effect) {
       if constexpr (requires { effect.moved(*this, job, before); }) {
         waits = std::max(waits, effect.moved(*this, job, before));
         may_wait = true;
@@ -671,7 +671,7 @@ class Kernel : public SavedStates {
   }
 
   GPUSCHED_RARE void end_under_effects(JobId job, EndOfRun why) {
-    call([&](auto& effect) {
+    call([this, &job, &why](auto& effect) {
       if constexpr (requires { effect.end(*this, job, why); }) effect.end(*this, job, why);
     });
     if (state.occupancy.active()) state.occupancy.leave(job);
@@ -683,7 +683,7 @@ class Kernel : public SavedStates {
       const std::uint32_t seat =
           state.occupancy.enter(job, grant.node, state.card_of(job, grant), grant.tasks, grant.slice);
       touch(grant.node);
-      call([&](auto& effect) {
+      call([this, &seat](auto& effect) {
         if constexpr (requires { effect.seated(*this, seat); }) effect.seated(*this, seat);
       });
     }
@@ -694,7 +694,7 @@ class Kernel : public SavedStates {
     for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
          at = state.occupancy.seat(at).next_of_job) {
       touch(state.occupancy.seat(at).node);
-      call([&](auto& effect) {
+      call([this, &at](auto& effect) {
         if constexpr (requires { effect.unseated(*this, at); }) effect.unseated(*this, at);
       });
     }
@@ -702,7 +702,7 @@ class Kernel : public SavedStates {
 
   // Effects that ask are told of the node in react().
   void touch(NodeId node) {
-    call([&](auto& effect) {
+    call([this, &node](auto& effect) {
       if constexpr (requires { effect.touched(*this, node); }) {
         if (state.touched.empty() || state.touched.back() != node) state.touched.push_back(node);
       }

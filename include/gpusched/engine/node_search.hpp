@@ -98,14 +98,14 @@ class NodeSearch {
 
   [[nodiscard]] NodeId random_with(std::uint32_t need) {
     std::uint32_t candidates = 0;
-    for_each_level(need, [&](const NodeClass&, std::uint32_t, std::uint32_t members) {
+    for_each_level(need, [&candidates](const NodeClass&, std::uint32_t, std::uint32_t members) {
       candidates += members;
       return true;
     });
     if (candidates == 0) return no_node;
     auto rank = static_cast<std::uint32_t>(rng_.below(candidates));
     NodeId chosen = no_node;
-    for_each_level(need, [&](const NodeClass& alike, std::uint32_t level, std::uint32_t members) {
+    for_each_level(need, [this, &rank, &chosen](const NodeClass& alike, std::uint32_t level, std::uint32_t members) {
       if (rank >= members) {
         rank -= members;
         return true;
@@ -196,8 +196,9 @@ class NodeSearch {
       return small ? fullest_with(gpus) : emptiest_with(gpus);
     }
     const std::int64_t sign = rule_ == Placement::yarn ? 0 : small ? +1 : -1;  // any, the fullest, the emptiest
-    return least_by_scan(
-        [&](NodeId node) { return capacity_.tasks_that_fit(node, shape_) >= left ? sign * room_on(node) : unlimited; });
+    return least_by_scan([this, &left, &sign](NodeId node) {
+      return capacity_.tasks_that_fit(node, shape_) >= left ? sign * room_on(node) : unlimited;
+    });
   }
 
   // What is free on the node as tasks of the shape see it: whole GPUs, or any part of one.
@@ -230,12 +231,12 @@ class NodeSearch {
 
   // The lowest-numbered node that nobody uses and that `left` tasks fill.
   [[nodiscard]] NodeId first_idle(std::uint32_t left) const {
-    const auto filled = [&](const NodeState& node) {
+    const auto filled = [this, &left](const NodeState& node) {
       const std::int64_t tasks = tasks_when_empty(node);
       return tasks > 0 && tasks <= left;
     };
     if (!is_indexed()) {
-      return least_by_scan([&](NodeId id) {
+      return least_by_scan([this, &filled](NodeId id) {
         const NodeState& node = capacity_.node(id);
         const bool unused = node.free_milli == node.gpus * whole_gpu && node.cpu_milli == node.cpu_capacity &&
                             node.memory_mib == node.memory_capacity;
@@ -273,8 +274,8 @@ class NodeSearch {
   // One node that holds all: the fullest. Else within `rack_` as consolidate does; when that is full or not yet chosen,
   // another rack. O(nodes), but O(classes x log n) where one node holds all and GPUs are the only limit.
   [[nodiscard]] NodeId pick_in_rack(std::uint32_t left) {
-    const auto holding = [&](std::uint32_t tasks, std::uint32_t in_rack, std::int64_t sign) {
-      return least_by_scan([&](NodeId id) {
+    const auto holding = [this](std::uint32_t tasks, std::uint32_t in_rack, std::int64_t sign) {
+      return least_by_scan([this, &in_rack, &tasks, &sign](NodeId id) {
         const bool there = in_rack == no_index || capacity_.node(id).rack_number == in_rack;
         return there && capacity_.tasks_that_fit(id, shape_) >= tasks ? sign * room_on(id) : unlimited;
       });
@@ -303,7 +304,7 @@ class NodeSearch {
         sites[capacity_.site_of(rack)] += tasks;
       }
     }
-    const auto shortage = [&](std::int64_t room) {  // what fits snugly is least; of what does not, the largest
+    const auto shortage = [&left](std::int64_t room) {  // what fits snugly is least; of what does not, the largest
       return room >= left ? std::pair(std::int64_t{0}, room) : std::pair(std::int64_t{1}, -room);
     };
     using Rank = std::tuple<bool, std::int64_t, std::pair<std::int64_t, std::int64_t>, std::int64_t>;

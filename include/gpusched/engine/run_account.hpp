@@ -72,7 +72,7 @@ class RunAccount {
   /// Work left when an effect changes something of the run; 0: none will.
   [[nodiscard]] Time next_milestone(JobId job) const {
     Time next{};
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([&next, &job](const auto& effect) {
       if constexpr (requires { effect.next_milestone(job); }) next = std::max(next, effect.next_milestone(job));
     });
     return next;
@@ -208,7 +208,7 @@ class RunAccount {
 
   [[nodiscard]] GPUSCHED_RARE bool stands_still(JobId job) const {
     bool still = false;
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([this, &still, &job](const auto& effect) {
       if constexpr (requires { effect.stands_still(state, job); }) still = still || effect.stands_still(state, job);
     });
     return still;
@@ -216,11 +216,11 @@ class RunAccount {
 
   [[nodiscard]] GPUSCHED_RARE RatePpm rate_under_effects(JobId job) const {
     std::optional<RatePpm> rate;
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([this, &rate, &job](const auto& effect) {
       if constexpr (requires { effect.rate(state, job); }) rate = rate ? rate : effect.rate(state, job);
     });
     RatePpm product = rate ? *rate : state.runtime == nullptr ? reference_rate : modelled_rate(job);
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([this, &product, &job](const auto& effect) {
       if constexpr (requires { effect.factor(state, job); }) product = scaled_rate(product, effect.factor(state, job));
     });
     return product;
@@ -246,7 +246,7 @@ class RunAccount {
   // Standing still counts as overhead, not as lost.
   [[nodiscard]] bool waits(JobId job) const {
     bool found = false;
-    state.effects.for_each([&](const auto& effect) {
+    state.effects.for_each([this, &found, &job](const auto& effect) {
       if constexpr (requires { effect.waits(state, job); }) found = found || effect.waits(state, job);
     });
     return found;
@@ -283,7 +283,7 @@ class RunAccount {
   // checkpoints.
   static void book_work(JobAccount& account, SavedState& saved, RatePpm rate, MilliGpu milli, Time span, Time work) {
     const auto held = [milli](Time part) { return HeldTime{part, WideInt{part.us} * milli}; };
-    const auto take = [&](Time part) {  // the first `part` of the work, which takes so long
+    const auto take = [&work, &span, &rate](Time part) {  // the first `part` of the work, which takes so long
       const Time passes = part == work ? span : std::min(span, EngineState::time_needed(rate, part));
       span -= passes;
       work -= part;
@@ -304,7 +304,7 @@ class RunAccount {
     // A cycle is an interval of work and then a checkpoint.
     const std::int64_t interval = saved.interval.us, cycle = interval + saved.saving.us;
     std::int64_t at = before.us % cycle;
-    const auto written = [&](std::int64_t place) { return std::max<std::int64_t>(place - interval, 0); };
+    const auto written = [&interval](std::int64_t place) { return std::max<std::int64_t>(place - interval, 0); };
     if (const std::int64_t cycles = (at + work.us) / cycle; cycles > 0) {
       const Time part{cycles * cycle - at};
       const Time passes = take(part);

@@ -150,8 +150,8 @@ class SavedStates : public RunAccount {
     for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
       const Grant& grant = state.cluster.grant(at);
       const MilliGpu milli = grant.tasks * shape.gpu_milli_per_task;
-      const auto known =
-          std::find_if(parts_.begin(), parts_.end(), [&](const NodePart& part) { return part.node == grant.node; });
+      const auto known = std::find_if(parts_.begin(), parts_.end(),
+                                      [&grant](const NodePart& part) { return part.node == grant.node; });
       if (known == parts_.end()) {
         parts_.push_back({.node = grant.node, .milli = milli});
       } else {

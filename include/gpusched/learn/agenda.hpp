@@ -51,18 +51,18 @@ class Agenda {
 
   /// Takes note of the events of this instant. Call once after every advance(), before open().
   void observe(const View& view) {
-    detail::with_agenda(kind_, [&](auto& agenda) { agenda.observe(view); });
+    detail::with_agenda(kind_, [&view](auto& agenda) { agenda.observe(view); });
   }
 
   /// Makes the moves that need no choice (a blocked job that fits now, a single legal action) and says whether the
   /// agent must choose at this instant. After act(), call it again: false means apply() and advance().
   bool open(const View& view, Decision& decision) {
-    return detail::with_agenda(kind_, [&](auto& agenda) { return agenda.open(view, decision); });
+    return detail::with_agenda(kind_, [&view, &decision](auto& agenda) { return agenda.open(view, decision); });
   }
 
   /// Lists the tokens although nothing may be chosen: for the final observation of a truncated run.
   void show(const View& view) {
-    detail::with_agenda(kind_, [&](auto& agenda) { agenda.show(view); });
+    detail::with_agenda(kind_, [&view](auto& agenda) { agenda.show(view); });
   }
 
   /// True when the open choice is the second one of AgendaOptions::choose_nodes: the job is chosen, and the tokens are
@@ -95,7 +95,7 @@ class Agenda {
 
   /// The job of token `action` of the open choice.
   [[nodiscard]] JobId job(std::uint32_t action) const {
-    return detail::with_agenda(kind_, [&](const auto& agenda) { return agenda.job(action); });
+    return detail::with_agenda(kind_, [&action](const auto& agenda) { return agenda.job(action); });
   }
 
   /// True when the open choice allows `action`; in mode preempt none is.
@@ -108,7 +108,7 @@ class Agenda {
 
   /// Does what a heuristic does: its preferred action or, in mode preempt, its order.
   void act(Heuristic heuristic, const View& view, Decision& decision) {
-    detail::with_agenda(kind_, [&](auto& agenda) { agenda.act(heuristic, view, decision); });
+    detail::with_agenda(kind_, [&heuristic, &view, &decision](auto& agenda) { agenda.act(heuristic, view, decision); });
   }
 
   /// Carries out an action of the open choice. Precondition: allowed(action).
@@ -127,12 +127,12 @@ class Agenda {
 
   /// From now on somebody else acts: in mode preempt the scores of all jobs are asked for again.
   void change_hands(const View& view) {
-    detail::with_agenda(kind_, [&](auto& agenda) { agenda.change_hands(view); });
+    detail::with_agenda(kind_, [&view](auto& agenda) { agenda.change_hands(view); });
   }
 
   /// Writes the open choice.
   void encode(const View& view, const ObservationSlot& slot) const {
-    detail::with_agenda(kind_, [&](const auto& agenda) { agenda.encode(view, slot); });
+    detail::with_agenda(kind_, [&view, &slot](const auto& agenda) { agenda.encode(view, slot); });
   }
 
   /// Jobs that wait. Precondition: !ranks().

@@ -205,7 +205,7 @@ class Env {
   /// Writes privileged_features floats: what only the critic may see.
   void encode_privileged(float* out) const {
     const double now_s = to_seconds(now());
-    const auto log_work = [&](double gpu_s) {
+    const auto log_work = [this](double gpu_s) {
       return detail::fast_log1p(static_cast<float>(std::max(0.0, gpu_s) / gpus_)) * 0.1f;
     };
     const auto jobs = static_cast<float>(window_->jobs.size());
@@ -471,9 +471,10 @@ class Env {
 
   [[nodiscard]] static double fragmented_gpus(const View& view) {
     std::int64_t sum = 0;
-    view.cluster().for_each_idle_level([&](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
-      if (idle < gpus) sum += std::int64_t{idle} * nodes;
-    });
+    view.cluster().for_each_idle_level(
+        [&sum](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+          if (idle < gpus) sum += std::int64_t{idle} * nodes;
+        });
     return static_cast<double>(sum);
   }
 

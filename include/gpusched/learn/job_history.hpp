@@ -27,7 +27,7 @@ struct JobHistory {
   /// What past jobs teach. `half_life_jobs`: of ServiceLife.
   static JobHistory of(const PastJobs& past, bool service, double half_life_jobs = 0) {
     JobHistory history{.run_times = {}, .life = ServiceLife(half_life_jobs)};
-    past.for_each([&](const JobTable& trace, JobId job) { history.learn(trace, job, service); });
+    past.for_each([&history, &service](const JobTable& trace, JobId job) { history.learn(trace, job, service); });
     return history;
   }
 };

@@ -69,7 +69,7 @@ class ServiceLife {
   /// the weight of four jobs, towards that of all jobs, and that towards one half.
   [[nodiscard]] float ended_share(std::uint32_t shape, std::int64_t service_us) const {
     const std::uint32_t level = level_of(service_us);
-    const auto shrunk = [&](const Table& table, float towards, float weight) {
+    const auto shrunk = [this, &level](const Table& table, float towards, float weight) {
       return (static_cast<float>(table.past_ended[level] / weight_.now()) + weight * towards) /
              (static_cast<float>(table.past_left[level] / weight_.now()) + weight);
     };
@@ -236,7 +236,7 @@ class ServiceLife {
   }
 
   [[nodiscard]] double kind_share(const View& view, JobId id, std::uint32_t level) const {
-    const auto shrunk = [&](const Table& table, double towards, double weight) {
+    const auto shrunk = [this, &level](const Table& table, double towards, double weight) {
       const double ended = table.past_ended[level] / weight_.now() + table.ended[level];
       const double left = table.past_left[level] / weight_.now() + table.left[level];
       return (ended + weight * towards) / (left + weight);

@@ -128,20 +128,20 @@ class VectorEnv {
   /// One action for each environment; those of done environments are ignored. Precondition: each other is allowed.
   const Batch& step(std::span<const std::uint32_t> actions) {
     GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
-    return step_each([&](Env& env, std::uint32_t e) { return env.step(actions[e]); });
+    return step_each([&actions](Env& env, std::uint32_t e) { return env.step(actions[e]); });
   }
 
   /// Mode preempt: scores of the batch's tokens, laid out as Observation::prior.
   const Batch& step(std::span<const float> scores) {
     GPUSCHED_ASSERT(scores.size() == batch_.observation.prior.size(), "one score for each token");
-    return step_each([&](Env& env, std::uint32_t e) {
+    return step_each([this, &scores](Env& env, std::uint32_t e) {
       return env.step(scores.subspan(std::size_t{batch_.observation.job_begin[e]} + e, env.agenda().size()));
     });
   }
 
   /// A heuristic's steps, in any mode.
   const Batch& step(Heuristic heuristic) {
-    return step_each([&](Env& env, std::uint32_t) { return env.step(heuristic); });
+    return step_each([&heuristic](Env& env, std::uint32_t) { return env.step(heuristic); });
   }
 
   /// AutoresetMode::disabled: starts new episodes where the last one is done.
@@ -157,7 +157,7 @@ class VectorEnv {
   /// that hold the environments, since one thread alone would need longer than for a step.
   void heuristic_actions(Heuristic heuristic, std::span<std::uint32_t> actions) {
     GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
-    for_each([&](std::uint32_t e) {
+    for_each([this, &actions, &heuristic](std::uint32_t e) {
       if (state_.done[e] == 0) actions[e] = state_.envs[e].agenda().heuristic_action(heuristic);
     });
   }
@@ -199,7 +199,7 @@ class VectorEnv {
   template <class Work>
   void for_each(Work work) {
     const std::uint32_t parts = team_.size();
-    const std::function<void(std::uint32_t)> run_part = [&](std::uint32_t part) {
+    const std::function<void(std::uint32_t)> run_part = [this, &parts, &work](std::uint32_t part) {
       const auto begin = static_cast<std::uint32_t>(std::uint64_t{size()} * part / parts);
       const auto end = static_cast<std::uint32_t>(std::uint64_t{size()} * (part + 1) / parts);
       for (std::uint32_t e = begin; e < end; ++e) work(e);
@@ -210,7 +210,7 @@ class VectorEnv {
   // Steps every environment that is not done by `step_one`.
   template <class StepOne>
   const Batch& step_each(StepOne step_one) {
-    for_each([&](std::uint32_t e) {
+    for_each([this, &step_one](std::uint32_t e) {
       if (state_.done[e] == 0) {
         batch_.results[e] = step_one(state_.envs[e], e);
         state_.done[e] = batch_.results[e].done() ? 1 : 0;
@@ -295,13 +295,14 @@ class VectorEnv {
 
   void encode(Observation& observation, std::span<const std::uint32_t> envs) {
     const auto count = static_cast<std::uint32_t>(envs.size());
-    observation.shape(count, [&](std::uint32_t i) {
+    observation.shape(count, [this, &envs](std::uint32_t i) {
       const Standing& standing = standing_[envs[i]];
       return std::pair{standing.tokens, standing.groups};
     });
     if (count == 0) return;
     const std::uint32_t parts = team_.size();
-    const std::function<void(std::uint32_t)> run_part = [&](std::uint32_t part) {
+    const std::function<void(std::uint32_t)> run_part = [this, &count, &parts, &envs,
+                                                         &observation](std::uint32_t part) {
       const auto begin = static_cast<std::uint32_t>(std::uint64_t{count} * part / parts);
       const auto end = static_cast<std::uint32_t>(std::uint64_t{count} * (part + 1) / parts);
       for (std::uint32_t i = begin; i < end; ++i) {

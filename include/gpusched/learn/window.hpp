@@ -79,7 +79,7 @@ inline Result<TracePart> jobs_of(const JobTable& trace, const WindowOptions& opt
   }
   if (!(options.arrival_scale > 0)) return fail("windows/arrival_scale", "expected a positive number");
 
-  const auto at = [&](double fraction) {
+  const auto at = [&trace, &options](double fraction) {
     const double used = static_cast<double>(trace.size()) * (1 - options.first_fraction);
     return static_cast<std::uint32_t>(
         std::llround(static_cast<double>(trace.size()) * options.first_fraction + used * fraction));

@@ -274,7 +274,7 @@ class OnlineScheduler {
   static std::string instant(Time t) { return std::to_string(t.us) + " us"; }
 
   [[nodiscard]] Result<void> check(const OnlineJob& job, Time submit) const {
-    const auto refuse = [&](const std::string& why) { return unexpected("job '" + job.id + "' " + why); };
+    const auto refuse = [&job](const std::string& why) { return unexpected("job '" + job.id + "' " + why); };
     if (job.id.empty()) return unexpected("a job has an empty id");
     if (numbers_.contains(job.id)) return refuse("is known already; ids must be distinct");
     if (job.shape.tasks == 0) return refuse("asks for 0 tasks");
@@ -366,7 +366,7 @@ class OnlineScheduler {
       if (!announced_[i].gone && announced_[i].submit > now) later.push_back(i);
     }
     std::stable_sort(later.begin(), later.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return announced_[a].submit < announced_[b].submit; });
+                     [this](std::uint32_t a, std::uint32_t b) { return announced_[a].submit < announced_[b].submit; });
     for (const std::uint32_t i : later) add_row(builder, announced_[i].job, announced_[i].submit);
     if (builder.size() == 0) return {};
     auto table = std::move(builder).build();
@@ -481,7 +481,7 @@ class OnlineScheduler {
   // again. In order of their starts, as simulate() ends jobs of one instant.
   void plan_ends(Time now, std::vector<std::uint32_t>& ended) {
     std::sort(ended.begin(), ended.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return run_->starts[a] < run_->starts[b]; });
+              [this](std::uint32_t a, std::uint32_t b) { return run_->starts[a] < run_->starts[b]; });
     for (const std::uint32_t job : ended) plan_end(JobId{job}, now);
     std::vector<JobId> late;
     const OracleView view = run_->engine.view();
@@ -547,14 +547,14 @@ class OnlineScheduler {
         command.action = OnlineAction::move;
       } else {
         // Stopped and started again in one decision: its end was not foreseen.
-        const bool again = std::any_of(commands.begin(), commands.end(), [&](const OnlineCommand& earlier) {
+        const bool again = std::any_of(commands.begin(), commands.end(), [&event](const OnlineCommand& earlier) {
           return earlier.job == event.job && earlier.action == OnlineAction::preempt;
         });
         if (again) run_->ends[index(event.job)] = view.expected_end(event.job);
         start = ++run_->start_count;
       }
       if (view.phase(event.job) == JobPhase::running) {
-        view.for_each_grant(event.job, [&](const Grant& grant) {
+        view.for_each_grant(event.job, [&command](const Grant& grant) {
           command.nodes.push_back({.node = grant.node, .tasks = grant.tasks, .devices = grant.devices});
         });
       }

@@ -139,7 +139,7 @@ class PluginFunctions {
   }
 
   static void* make(const GpuschedPolicyRun* run, char* error, std::size_t size) noexcept {
-    return guarded<void*>(nullptr, error, size, [&]() -> void* {
+    return guarded<void*>(nullptr, error, size, [&run]() -> void* {
       if constexpr (std::constructible_from<P, const PluginRun&>) {
         return new P(PluginRun(*info_, *run));
       } else {
@@ -149,11 +149,11 @@ class PluginFunctions {
   }
 
   static void* copy(const void* policy, char* error, std::size_t size) noexcept {
-    return guarded<void*>(nullptr, error, size, [&]() -> void* { return new P(*static_cast<const P*>(policy)); });
+    return guarded<void*>(nullptr, error, size, [&policy]() -> void* { return new P(*static_cast<const P*>(policy)); });
   }
 
   static void destroy(void* policy) noexcept {
-    guarded(0, nullptr, 0, [&] {
+    guarded(0, nullptr, 0, [&policy] {
       delete static_cast<P*>(policy);
       return 0;
     });
@@ -161,7 +161,7 @@ class PluginFunctions {
 
   static std::uint32_t decide(void* policy, const OracleView* view, Decision* decision, char* error,
                               std::size_t size) noexcept {
-    return guarded(1u, error, size, [&] {
+    return guarded(1u, error, size, [&policy, &view, &decision] {
       any_vacated = false;
       static_cast<P*>(policy)->decide(*view, *decision);
       if (any_vacated) check_all_placed(*view);

@@ -40,7 +40,7 @@ class AdoptedPolicy {
     policy_.adopt(view);
     for (const JobId job : rehearsal.unknown()) {
       NodeId node = no_node;
-      view.for_each_grant(job, [&](const Grant& grant) { node = grant.node; });
+      view.for_each_grant(job, [&node](const Grant& grant) { node = grant.node; });
       if (policy_.places_afresh()) {
         decision.preempt(job);
       } else {
@@ -79,7 +79,7 @@ class AdoptedPolicy {
 
   // What the policy sees of an event.
   void tell(const Event& event) {
-    const auto unknown = std::find_if(unknown_.begin(), unknown_.end(), [&](const Unknown& other) {
+    const auto unknown = std::find_if(unknown_.begin(), unknown_.end(), [&event](const Unknown& other) {
       return event.job != no_job && other.job == event.job;
     });
     if (unknown == unknown_.end()) return events_.push_back(event);
@@ -94,7 +94,7 @@ class AdoptedPolicy {
 
   // Those that the policy preempted although it did not start them.
   void forget_stopped(const View& view) {
-    std::erase_if(unknown_, [&](const Unknown& other) { return view.phase(other.job) != JobPhase::running; });
+    std::erase_if(unknown_, [&view](const Unknown& other) { return view.phase(other.job) != JobPhase::running; });
   }
 
   AnyPolicy policy_;

@@ -130,9 +130,10 @@ class DemandTree {
       dimension = (dimension + 1) % dimensions;
     }
     const std::uint32_t half = std::min(span.leaves / 2, span.demands);
-    std::nth_element(demands, demands + half, demands + span.demands, [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(points[a][dimension], a) < std::pair(points[b][dimension], b);
-    });
+    std::nth_element(demands, demands + half, demands + span.demands,
+                     [&points, &dimension](std::uint32_t a, std::uint32_t b) {
+                       return std::pair(points[a][dimension], a) < std::pair(points[b][dimension], b);
+                     });
     const std::size_t next = (dimension + 1) % dimensions;
     build(points, demands, {2 * span.node, span.leaves / 2, half}, next);
     build(points, demands + half, {2 * span.node + 1, span.leaves / 2, span.demands - half}, next);

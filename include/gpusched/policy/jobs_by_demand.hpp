@@ -69,7 +69,7 @@ class JobsByDemand {
   void remove_job(const View& view, JobId job) {
     const auto& waiting = jobs_[slot(view, view.queue_of(job), demand_of(job))].waiting;
     const auto place =
-        std::find_if(waiting.begin(), waiting.end(), [&](const Waiting& entry) { return entry.job == job; });
+        std::find_if(waiting.begin(), waiting.end(), [&job](const Waiting& entry) { return entry.job == job; });
     if (place != waiting.end()) remove(view, Waiting(*place));
   }
   /// The job runs from now on.

@@ -39,8 +39,8 @@ class JobEnds {
   /// Those that had ended before job `first` was submitted, all of them earlier jobs; borrows this object. O(log n).
   [[nodiscard]] PastJobs before(JobId first) const {
     const Time now = trace_->submit(first);
-    const auto end =
-        std::partition_point(by_end_.begin(), by_end_.end(), [&](std::uint32_t job) { return end_of(job) < now; });
+    const auto end = std::partition_point(by_end_.begin(), by_end_.end(),
+                                          [this, &now](std::uint32_t job) { return end_of(job) < now; });
     return {.trace = trace_, .jobs = {by_end_.begin(), end}};
   }
 

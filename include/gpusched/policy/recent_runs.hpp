@@ -56,7 +56,7 @@ class RecentRuns {
   void learn(std::uint32_t vc, std::uint32_t shape, std::uint32_t user, double seconds) {
     for (FadingWeight& weight : weights_) weight.step();
     const double value = std::log1p(seconds);
-    const auto add = [&](Span span, Mean& mean) {
+    const auto add = [this, &value](Span span, Mean& mean) {
       const double weight = weights_[span].now();
       mean.jobs += weight;
       mean.sum += weight * value;
@@ -77,7 +77,7 @@ class RecentRuns {
   [[nodiscard]] double predict_seconds(std::uint32_t vc, std::uint32_t shape, std::uint32_t user) const {
     if (all_.jobs == 0) return 0;
     double guess = all_.sum / all_.jobs;
-    const auto refine = [&](Span span, const Mean& mean) {
+    const auto refine = [this, &guess](Span span, const Mean& mean) {
       if (mean.jobs == 0) return;
       const double prior = prior_jobs * weights_[span].now();
       guess = (mean.sum + prior * guess) / (mean.jobs + prior);

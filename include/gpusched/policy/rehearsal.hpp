@@ -28,7 +28,7 @@ class Rehearsal {
   explicit Rehearsal(const View& view) : state_(StateOf::get(view)), end_(view.now()) {
     for (const JobId job : view.running()) {
       Run run{.job = job, .state = state_[job], .grants = {}, .size = {}};
-      view.for_each_grant(job, [&](const Grant& grant) { run.grants.push_back(grant); });
+      view.for_each_grant(job, [&run](const Grant& grant) { run.grants.push_back(grant); });
       std::reverse(run.grants.begin(), run.grants.end());  // a list grows at its front
       if (state_.sizes().active()) run.size = state_.sizes()[job];
       runs_.push_back(std::move(run));
@@ -134,7 +134,7 @@ class Rehearsal {
     for (int waits = 0; waits < most_waits && is_anyone_waiting(); ++waits) {
       if (wakes_.empty() || wakes_.front() > end_) return;
       state_.now = std::max(state_.now, wakes_.front());
-      std::erase_if(wakes_, [&](Time wake) { return wake <= state_.now; });
+      std::erase_if(wakes_, [this](Time wake) { return wake <= state_.now; });
       state_.events = {{EventKind::wake, no_job}};
       decide(policy);
     }

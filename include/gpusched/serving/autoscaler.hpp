@@ -42,7 +42,7 @@ class Autoscaler {
 
   /// The number of replicas wanted. Precondition: load.now does not fall.
   [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
-    return std::visit([&](auto& rule) { return rule.wanted(load); }, rule_);
+    return std::visit([&load](auto& rule) { return rule.wanted(load); }, rule_);
   }
   /// How often it is to be asked; Time::max(): once. A rule that went to zero (Kpa) wants to be asked when a request
   /// comes.

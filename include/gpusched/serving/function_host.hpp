@@ -79,14 +79,14 @@ class FunctionHost {
     advance(now);
     Function& function = functions_[invocation.function];
     ++counts_.invoked;
-    visit([&](auto& rule) {
+    visit([&invocation, &function, &now](auto& rule) {
       rule.invoked(invocation.function, function.busy == 0 && function.was_used ? now - function.last_end : Time{-1});
     });
     const bool cold = function.idle.empty();
     if (cold && !make_room(costs(invocation.function).memory_mb)) {
       ++counts_.dropped;
       done_.push_back({invocation, now, now, false, true});
-      if (function.alive == 0) visit([&](auto& rule) { rule.gone(invocation.function); });
+      if (function.alive == 0) visit([&invocation](auto& rule) { rule.gone(invocation.function); });
       return;
     }
     const std::uint32_t at = cold ? begin_container(invocation.function) : function.idle.back();
@@ -198,7 +198,7 @@ class FunctionHost {
     --function.alive;
     --alive_;
     used_mb_ -= costs(number).memory_mb;
-    if (function.alive == 0) visit([&](auto& rule) { rule.gone(number); });
+    if (function.alive == 0) visit([&number](auto& rule) { rule.gone(number); });
   }
   // Ends idle containers until `memory_mb` are free; false, and none ends, where all idle ones are not enough.
   bool make_room(double memory_mb) {
@@ -208,7 +208,7 @@ class FunctionHost {
     for (const Function& function : functions_) {
       idle.insert(idle.end(), function.idle.begin(), function.idle.end());
     }
-    std::sort(idle.begin(), idle.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(idle.begin(), idle.end(), [this](std::uint32_t a, std::uint32_t b) {
       const Container &x = containers_[a], &y = containers_[b];
       return x.rank != y.rank ? x.rank < y.rank : x.born < y.born;
     });
@@ -218,7 +218,7 @@ class FunctionHost {
     }
     if (used_mb_ - gained + memory_mb > options_.memory_mb) return false;
     for (std::size_t i = 0; i < count; ++i) {
-      visit([&](auto& rule) { rule.evicted(containers_[idle[i]].rank); });
+      visit([this, &idle, &i](auto& rule) { rule.evicted(containers_[idle[i]].rank); });
       end_container(idle[i]);
       ++counts_.evicted;
     }
@@ -228,7 +228,7 @@ class FunctionHost {
     Container& container = containers_[at];
     Function& function = functions_[invocation.function];
     const FunctionCosts& of = costs(invocation.function);
-    container.rank = visit([&](auto& rule) { return rule.rank(invocation.function, of, now); });
+    container.rank = visit([&invocation, &of, &now](auto& rule) { return rule.rank(invocation.function, of, now); });
     container.serves = invocation;
     container.arrived = now;
     container.cold = cold;
@@ -255,7 +255,7 @@ class FunctionHost {
     --busy_;
     function.last_end = now;
     become_idle(at);
-    KeepPlan keep = visit([&](auto& rule) { return rule.plan(container.function); });
+    KeepPlan keep = visit([&container](auto& rule) { return rule.plan(container.function); });
     const bool last = function.busy == 0 && function.idle.size() == 1;
     if (keep.load_after.us > 0 && last && keep.load_after < keep.until) {
       plan(loads, later_by(now, keep.load_after), container.function, ++function.loads, later_by(now, keep.until));
@@ -267,8 +267,9 @@ class FunctionHost {
   void become_idle(std::uint32_t at) {
     std::vector<std::uint32_t>& idle = functions_[containers_[at].function].idle;
     ++containers_[at].generation;
-    const auto place = std::find_if(
-        idle.begin(), idle.end(), [&](std::uint32_t other) { return containers_[other].born > containers_[at].born; });
+    const auto place = std::find_if(idle.begin(), idle.end(), [this, &at](std::uint32_t other) {
+      return containers_[other].born > containers_[at].born;
+    });
     idle.insert(place, at);
   }
   // A container before its function is invoked again, where there is memory.
@@ -276,7 +277,8 @@ class FunctionHost {
     tick(now);
     if (used_mb_ + costs(function).memory_mb > options_.memory_mb) return;
     const std::uint32_t at = begin_container(function);
-    containers_[at].rank = visit([&](auto& rule) { return rule.rank(function, costs(function), now); });
+    containers_[at].rank =
+        visit([this, &function, &now](auto& rule) { return rule.rank(function, costs(function), now); });
     become_idle(at);
     ++counts_.loaded_ahead;
     plan(expires, until, at, containers_[at].generation);

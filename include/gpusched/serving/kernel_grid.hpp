@@ -129,11 +129,12 @@ class KernelGrid {
         past = middle;
       }
     }
-    const auto below_of = [&](std::uint32_t from) {  // the last that encloses before `from`
+    const auto below_of = [this, &begin, &axis, &where,
+                           &end](std::uint32_t from) {  // the last that encloses before `from`
       while (from > begin && !encloses(from - 1, axis, where)) --from;
       return from > begin ? from - 1 : end;
     };
-    const auto from_on = [&](std::uint32_t from) {
+    const auto from_on = [this, &end, &axis, &where](std::uint32_t from) {
       while (from < end && !encloses(from, axis, where)) ++from;
       return from;
     };

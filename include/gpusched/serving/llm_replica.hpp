@@ -160,7 +160,7 @@ class LlmReplica {
 
   /// Gives back the first request of that id of which nothing was computed yet; false: there is none. O(waiting).
   bool withdraw(std::uint64_t id) {
-    const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](std::uint32_t slot) {
+    const auto at = std::find_if(waiting_.begin(), waiting_.end(), [this, &id](std::uint32_t slot) {
       return sequences_[slot].request.id == id && !sequences_[slot].was_scheduled;
     });
     if (at == waiting_.end()) return false;
@@ -175,7 +175,7 @@ class LlmReplica {
   /// Sequences of which something was computed: those that run, and those preempted, which wait first. O(preempted).
   [[nodiscard]] std::int64_t in_work() const {
     const auto fresh =
-        std::find_if(waiting_.begin(), waiting_.end(), [&](auto at) { return !sequences_[at].was_scheduled; });
+        std::find_if(waiting_.begin(), waiting_.end(), [this](auto at) { return !sequences_[at].was_scheduled; });
     return running() + (fresh - waiting_.begin());
   }
   [[nodiscard]] std::int64_t free_blocks() const { return free_blocks_; }  ///< of the cache

@@ -191,7 +191,7 @@ class LlmStation {
   void give_up_first() {
     const LlmRequest request = timeouts_.take();
     const auto waits =
-        std::find_if(pending_.begin(), pending_.end(), [&](const LlmRequest& r) { return r.id == request.id; });
+        std::find_if(pending_.begin(), pending_.end(), [&request](const LlmRequest& r) { return r.id == request.id; });
     bool found = waits != pending_.end();
     if (found) pending_.erase(waits);
     for (std::size_t i = 0; i < replicas_.size() && !found; ++i) found = replicas_[i].withdraw(request.id);
@@ -202,9 +202,9 @@ class LlmStation {
   }
   void recount() { held_ = running() + waiting(); }
   bool place(const LlmRequest& request, Time now) {
-    const bool fits = accepting_.empty() || std::any_of(accepting_.begin(), accepting_.end(), [&](std::int32_t number) {
-                        return replicas_[number].fits(request);
-                      });
+    const bool fits = accepting_.empty() ||
+                      std::any_of(accepting_.begin(), accepting_.end(),
+                                  [this, &request](std::int32_t number) { return replicas_[number].fits(request); });
     if (!fits) return false;
     if (router_.rule() == RoutingRule::shared_queue || accepting_.empty()) {
       if (static_cast<std::int64_t>(pending_.size()) >= options_.queue_limit) return false;
@@ -212,7 +212,7 @@ class LlmStation {
       pull(now);
       return true;
     }
-    const std::int32_t number = router_.choose(accepting_, request.session, [&](std::int32_t r) { return load(r); });
+    const std::int32_t number = router_.choose(accepting_, request.session, [this](std::int32_t r) { return load(r); });
     return replicas_[number].waiting() < options_.queue_limit && replicas_[number].submit(request, now);
   }
   [[nodiscard]] std::int64_t load(std::int32_t number) const {

@@ -254,7 +254,7 @@ class LlmStepTimes {
 
   /// Microseconds, above 0: at least a nanosecond.
   [[nodiscard]] double step_us(const LlmStep& step) const {
-    return std::max(1e-3, std::visit([&](const auto& model) { return model.step_us(step); }, model_));
+    return std::max(1e-3, std::visit([&step](const auto& model) { return model.step_us(step); }, model_));
   }
 
  private:

@@ -298,9 +298,10 @@ class RequestStation {
   void route(std::uint32_t slot, Time now) {
     Record& record = records_[slot];
     record.joined = now;
-    record.replica = router_.rule() == RoutingRule::shared_queue
-                         ? -1
-                         : router_.choose(accepting_, record.request.session, [&](std::int32_t r) { return load(r); });
+    record.replica =
+        router_.rule() == RoutingRule::shared_queue
+            ? -1
+            : router_.choose(accepting_, record.request.session, [this](std::int32_t r) { return load(r); });
     Queue& queue = queue_of(record.replica);
     append(queue, slot);
     ++waiting_;

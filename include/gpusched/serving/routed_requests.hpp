@@ -90,8 +90,9 @@ class RoutedRequests : public RequestLedger {
     offer(replica);
     std::vector<std::uint32_t> left = own.server.stop();
     std::sort(left.begin(), left.end());
-    std::erase_if(
-        left, [&](std::uint32_t request) { return record(request).phase == RequestPhase::served && !lose(request); });
+    std::erase_if(left, [this](std::uint32_t request) {
+      return record(request).phase == RequestPhase::served && !lose(request);
+    });
     if (!left.empty()) oldest_ = std::min(oldest_, left.front());
     replan(replica);
     count_closed();
@@ -166,7 +167,7 @@ class RoutedRequests : public RequestLedger {
         pending_.insert(request);
         continue;
       }
-      const auto load = [&](std::int32_t replica) {
+      const auto load = [this](std::int32_t replica) {
         return replicas_[static_cast<std::size_t>(replica)].server.load();
       };
       submit(static_cast<std::uint32_t>(router_.choose(accepting_, service().requests[request].session, load)),

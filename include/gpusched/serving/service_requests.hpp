@@ -32,35 +32,35 @@ class ServiceRequests {
   }
   /// Lets all happen up to `t`, which does not fall.
   void advance_to(Time t) {
-    std::visit([&](auto& kind) { kind.advance_to(t); }, kind_);
+    std::visit([&t](auto& kind) { kind.advance_to(t); }, kind_);
   }
   /// A replica serves from now on. Precondition, here and below: advanced to the present.
   void open(std::uint32_t replica, RatePpm rate) {
-    std::visit([&](auto& kind) { kind.open(replica, rate); }, kind_);
+    std::visit([&replica, &rate](auto& kind) { kind.open(replica, rate); }, kind_);
   }
   /// It takes requests, or takes no more of them. Precondition: it is open.
   void accept(std::uint32_t replica, bool accepts) {
-    std::visit([&](auto& kind) { kind.accept(replica, accepts); }, kind_);
+    std::visit([&replica, &accepts](auto& kind) { kind.accept(replica, accepts); }, kind_);
   }
   /// Its speed changes; 0: it stands still. An LLM engine changes its speed with its next step.
   void set_rate(std::uint32_t replica, RatePpm rate) {
-    std::visit([&](auto& kind) { kind.set_rate(replica, rate); }, kind_);
+    std::visit([&replica, &rate](auto& kind) { kind.set_rate(replica, rate); }, kind_);
   }
   /// It is gone, and with it what it serves.
   void close(std::uint32_t replica) {
-    std::visit([&](auto& kind) { kind.close(replica); }, kind_);
+    std::visit([&replica](auto& kind) { kind.close(replica); }, kind_);
   }
   /// A replica serves.
   [[nodiscard]] bool is_open(std::uint32_t replica) const {
-    return std::visit([&](const auto& kind) { return kind.is_open(replica); }, kind_);
+    return std::visit([&replica](const auto& kind) { return kind.is_open(replica); }, kind_);
   }
   /// Its speed.
   [[nodiscard]] RatePpm rate(std::uint32_t replica) const {
-    return std::visit([&](const auto& kind) { return kind.rate(replica); }, kind_);
+    return std::visit([&replica](const auto& kind) { return kind.rate(replica); }, kind_);
   }
   /// Requests, or batches, that it serves now.
   [[nodiscard]] std::uint32_t busy(std::uint32_t replica) const {
-    return std::visit([&](const auto& kind) { return kind.busy(replica); }, kind_);
+    return std::visit([&replica](const auto& kind) { return kind.busy(replica); }, kind_);
   }
 
  private:

@@ -219,8 +219,9 @@ class Federation {
   [[nodiscard]] bool needs_nothing(JobId job, SiteId site) const {
     const SiteId home = state_.world->place(job).home;
     bool nothing = home == site || state_.world->link(home, site)->round_trip == Time{};
-    state_.for_each_need(
-        job, [&](SiteItem what, std::uint32_t number) { nothing = nothing && state_.is_at(what, number, site); });
+    state_.for_each_need(job, [this, &nothing, &site](SiteItem what, std::uint32_t number) {
+      nothing = nothing && state_.is_at(what, number, site);
+    });
     return nothing;
   }
 
@@ -427,7 +428,7 @@ class Federation {
   }
 
   [[nodiscard]] bool may_go(JobId job, const Route& route) const {
-    const auto runs_at = [&](SiteId site) {
+    const auto runs_at = [this, &job](SiteId site) {
       return site < state_.site_count() && RouterView(state_).may_run(job, site);
     };
     if (route.until == Time::max()) return runs_at(route.site);
@@ -481,7 +482,7 @@ class Federation {
     state_.add_load(job, route.site, 1);
     if (route.until != Time::max()) leaving_.push({std::max(route.until, state_.now).us, index(job)});
     if (from != route.site) travel(job, state_.world->link(from, route.site)->round_trip);
-    state_.for_each_need(job, [&](SiteItem what, std::uint32_t number) { fetch(job, what, number); });
+    state_.for_each_need(job, [this, &job](SiteItem what, std::uint32_t number) { fetch(job, what, number); });
     if (track.missing == 0) join(job);
   }
 

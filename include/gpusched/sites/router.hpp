@@ -59,7 +59,7 @@ class RouterView {
   [[nodiscard]] Time transfer(JobId job, SiteId to) const {
     const SiteId from = place(job);
     Time longest = from == to || world().link(from, to) == nullptr ? Time{} : world().link(from, to)->round_trip;
-    state_->for_each_need(job, [&](SiteItem what, std::uint32_t number) {
+    state_->for_each_need(job, [this, &to, &longest](SiteItem what, std::uint32_t number) {
       if (state_->is_at(what, number, to)) return;
       const SiteId source = state_->source(what, number, to);
       if (source == no_site) return;

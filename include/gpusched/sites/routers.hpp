@@ -17,7 +17,7 @@ template <class Key, class Allows>
 SiteId least_site(const RouterView& view, JobId job, Key key, Allows allows) {
   const SiteId home = view.home(job);
   SiteId best = no_site;
-  const auto consider = [&](SiteId site) {
+  const auto consider = [&view, &job, &allows, &best, &key](SiteId site) {
     if (!view.may_run(job, site) || !allows(site)) return;
     if (best == no_site || key(site) < key(best)) best = site;
   };
@@ -50,7 +50,7 @@ struct MostAvailable {
   [[nodiscard]] std::string_view name() const { return "most-available"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
-    return {least_site(view, job, [&](SiteId site) { return -view.unasked_milli(site); })};
+    return {least_site(view, job, [&view](SiteId site) { return -view.unasked_milli(site); })};
   }
 };
 
@@ -61,7 +61,7 @@ struct LeastLoaded {
   [[nodiscard]] std::string_view name() const { return "least-loaded"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
-    return {least_site(view, job, [&](SiteId site) { return view.load(site); })};
+    return {least_site(view, job, [&view](SiteId site) { return view.load(site); })};
   }
 };
 
@@ -72,7 +72,8 @@ struct DataPresent {
   [[nodiscard]] std::string_view name() const { return "data-present"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
-    return {least_site(view, job, [&](SiteId site) { return std::tuple(view.transfer(job, site), view.load(site)); })};
+    return {least_site(view, job,
+                       [&view, &job](SiteId site) { return std::tuple(view.transfer(job, site), view.load(site)); })};
   }
 };
 
@@ -81,7 +82,7 @@ struct ShortestCompletion {
   [[nodiscard]] std::string_view name() const { return "shortest-completion"; }  ///< as LocalOnly's
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
-    return {least_site(view, job, [&](SiteId site) { return view.completion(job, site); })};
+    return {least_site(view, job, [&view, &job](SiteId site) { return view.completion(job, site); })};
   }
 };
 
@@ -104,8 +105,8 @@ struct LowestSignal {
   /// As LocalOnly's.
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
     const SiteId site = least_site(
-        view, job, [&](SiteId at) { return signal == SiteSignal::carbon ? view.carbon(at) : view.price(at); },
-        [&](SiteId at) {
+        view, job, [this, &view](SiteId at) { return signal == SiteSignal::carbon ? view.carbon(at) : view.price(at); },
+        [this, &view, &job](SiteId at) {
           return patience == Time::max() || std::max(view.transfer(job, at), view.wait(job, at)) <= patience;
         });
     return site == no_site ? ShortestCompletion{}.route(view, job) : Route{site};
@@ -122,11 +123,11 @@ struct NearestInTime {
     const SiteId home = view.home(job);
     const SiteId site = least_site(
         view, job,
-        [&](SiteId at) {
+        [&view, &home](SiteId at) {
           const SiteLink* const link = view.world().link(home, at);
           return at == home || link == nullptr ? Time{} : link->round_trip;
         },
-        [&](SiteId at) { return view.completion(job, at) <= view.deadline(job); });
+        [&view, &job](SiteId at) { return view.completion(job, at) <= view.deadline(job); });
     return site == no_site ? ShortestCompletion{}.route(view, job) : Route{site};
   }
 };

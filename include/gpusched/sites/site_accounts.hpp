@@ -93,7 +93,7 @@ inline bool lacked_data(const Federation& federation, const std::map<std::uint64
   const SiteState& state = federation.state();
   const SiteId site = federation.site_of(job);
   bool lacked = false;
-  state.for_each_need(job, [&](SiteItem what, std::uint32_t number) {
+  state.for_each_need(job, [&came, &state, &site, &federation, &job, &lacked](SiteItem what, std::uint32_t number) {
     const auto known = came.find(state.key(what, number, site));
     const bool was_there =
         known == came.end() ? state.is_at(what, number, site) : known->second <= federation.joined(job);

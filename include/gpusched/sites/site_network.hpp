@@ -117,7 +117,7 @@ class SiteNetwork {
       open.push_back(link);
     }
     while (!open.empty()) {
-      const auto share_of = [&](std::uint32_t link) {
+      const auto share_of = [this, &up, &down](std::uint32_t link) {
         return std::min(
             {widths_[link] / pipes_[link].moving(), up[link / sites_].share(), down[link % sites_].share()});
       };

@@ -235,7 +235,7 @@ struct SiteState {
     const SiteId from = place_of(job);
     if (from != site && world->link(from, site) == nullptr) return false;
     bool reached = true;
-    for_each_need(job, [&](SiteItem what, std::uint32_t number) {
+    for_each_need(job, [this, &reached, &site](SiteItem what, std::uint32_t number) {
       reached = reached && (is_at(what, number, site) || is_on_its_way(what, number, site) ||
                             source(what, number, site) != no_site);
     });

@@ -31,11 +31,11 @@ class TrialSearch {
   /// The task is done, and its trial has this loss; lower is better. True: the same worker goes on with the trial, to
   /// `follow`.
   bool tell(const TrialTask& done, double loss, TrialTask& follow) {
-    return std::visit([&](auto& rule) { return rule.tell(done, loss, follow); }, rule_);
+    return std::visit([&done, &loss, &follow](auto& rule) { return rule.tell(done, loss, follow); }, rule_);
   }
   /// A task of next() did not begin, and may be asked for again. Precondition: changes_its_mind().
   void give_back(const TrialTask& task) {
-    std::visit([&](auto& rule) { rule.give_back(task); }, rule_);
+    std::visit([&task](auto& rule) { rule.give_back(task); }, rule_);
   }
   /// All tasks that next() may ask for, by trial and rung. Where keeps_worker(), one a trial: all of its training.
   [[nodiscard]] std::vector<TrialTask> tasks() const {

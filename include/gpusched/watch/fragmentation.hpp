@@ -98,7 +98,7 @@ class FragmentationLog {
     const MilliGpu milli_per_task = view.shape(job).gpu_milli_per_task;
     if (milli_per_task == 0) return;
     std::uint32_t& head = grants_of_job_[index(job)];
-    view.for_each_grant(job, [&](const Grant& grant) {
+    view.for_each_grant(job, [this, &milli_per_task, &head](const Grant& grant) {
       const MilliGpu milli = grant.tasks * milli_per_task;
       use(grant.node, milli);
       head = held_.add({.node = grant.node, .next = head, .milli = milli});

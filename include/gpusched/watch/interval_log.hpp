@@ -52,7 +52,7 @@ class IntervalLog {
  private:
   void open(const View& view, JobId job) {
     first_row_[index(job)] = static_cast<std::uint32_t>(intervals_.size());
-    view.for_each_grant(job, [&](const Grant& grant) {
+    view.for_each_grant(job, [this, &job, &view](const Grant& grant) {
       intervals_.push_back(
           {job, grant.node, grant.tasks * view.shape(job).gpu_milli_per_task, view.now(), Time::max()});
     });

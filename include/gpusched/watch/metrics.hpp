@@ -41,7 +41,7 @@ class RunLog {
     pass_time(view.now());
     for (const Event& event : events) {
       if (!concerns_job(event.kind)) continue;
-      const auto asked = [&] { return view.at(event).shape(event.job).gpu_milli(); };
+      const auto asked = [&view, &event] { return view.at(event).shape(event.job).gpu_milli(); };
       switch (event.kind) {
         case EventKind::submit: submit(event.job, asked()); break;
         case EventKind::finish: finish(event.job, asked(), view.released_gpu_milli(event.job)); break;

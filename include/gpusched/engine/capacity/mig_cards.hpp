@@ -105,16 +105,18 @@ class MigCards {
     const Kind& kind = kind_of(number);
     std::uint8_t best = 0;
     std::tuple<bool, std::uint32_t, std::uint32_t> least{};
-    for_each_choice(card, shape, held, [&](std::uint32_t p, std::uint32_t start) {
-      const std::uint8_t slice =
-          mig_slice({.profile = static_cast<std::uint8_t>(p), .start = static_cast<std::uint8_t>(start)});
-      const bool counts = kind.layout == MigLayout::dynamic;
-      const std::uint32_t lost = counts ? places_lost(*kind.model, held, kind.model->profiles()[p].slices(start)) : 0;
-      const std::tuple rank{!is_ready(number, slice), p, lost};
-      if (best != 0 && rank >= least) return;
-      best = slice;
-      least = rank;
-    });
+    for_each_choice(
+        card, shape, held, [this, &kind, &held, &number, &best, &least](std::uint32_t p, std::uint32_t start) {
+          const std::uint8_t slice =
+              mig_slice({.profile = static_cast<std::uint8_t>(p), .start = static_cast<std::uint8_t>(start)});
+          const bool counts = kind.layout == MigLayout::dynamic;
+          const std::uint32_t lost =
+              counts ? places_lost(*kind.model, held, kind.model->profiles()[p].slices(start)) : 0;
+          const std::tuple rank{!is_ready(number, slice), p, lost};
+          if (best != 0 && rank >= least) return;
+          best = slice;
+          least = rank;
+        });
     return best;
   }
   /// True when the card has that instance (0: is not in MIG mode), so that nothing is to be changed.
@@ -129,7 +131,7 @@ class MigCards {
   [[nodiscard]] bool takes(std::uint32_t number, const Shape& shape, std::uint8_t slice) const {
     if (!is_ever_cut(number)) return slice == 0;
     bool found = false;
-    for_each_choice(cards_[number], shape, cards_[number].held, [&](std::uint32_t p, std::uint32_t start) {
+    for_each_choice(cards_[number], shape, cards_[number].held, [&found, &slice](std::uint32_t p, std::uint32_t start) {
       found = found || slice == mig_slice({static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(start)});
     });
     return found;
@@ -234,7 +236,7 @@ class MigCards {
   }
 
   std::uint8_t kind_number(const Cluster& cluster, const NodeState& node) {
-    const auto place = std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+    const auto place = std::find_if(kinds_.begin(), kinds_.end(), [&node](const Kind& kind) {
       return kind.mig == node.mig && kind.gpu_type == node.gpu_type;
     });
     const auto number = static_cast<std::uint8_t>(place - kinds_.begin());
@@ -299,7 +301,7 @@ class MigCards {
   [[nodiscard]] std::int64_t instances_that_fit(std::uint32_t card, const Shape& shape, MigSlices held) const {
     if (!is_ever_cut(card)) return whole_gpu;
     std::int64_t count = 0;
-    for_each_choice(cards_[card], shape, held, [&](std::uint32_t, std::uint32_t) { ++count; });
+    for_each_choice(cards_[card], shape, held, [&count](std::uint32_t, std::uint32_t) { ++count; });
     return count;
   }
 

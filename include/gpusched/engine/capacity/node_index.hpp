@@ -153,7 +153,7 @@ class NodeIndex {
   };
 
   NodeClass& class_like(const NodeState& node) {
-    const auto is_alike = [&](const NodeClass& other) {
+    const auto is_alike = [&node](const NodeClass& other) {
       return other.vc == node.vc && other.vc_group == node.vc_group && other.gpu_type == node.gpu_type &&
              other.gpus == node.gpus && other.mig == node.mig;
     };

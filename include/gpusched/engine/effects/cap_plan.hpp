@@ -42,7 +42,7 @@ class CapPlan {
     changes_.clear();
     job_ = job;
     grants_ = grants;
-    for_each_node(state, job, [&](NodeId node) {
+    for_each_node(state, job, [this, &job, &level_of, &drawn, &power](NodeId node) {
       std::erase_if(touch(node, level_of, drawn, power).occupants,
                     [job](const Occupant& occupant) { return occupant.job == job; });
     });
@@ -109,7 +109,7 @@ class CapPlan {
       plan.node = node;
       plan.mw = drawn(node);
       plan.occupants.clear();
-      power.for_each_occupant(node, [&](const Occupant& occupant) {
+      power.for_each_occupant(node, [&plan, &power, &node, &level_of](const Occupant& occupant) {
         plan.occupants.push_back(occupant);
         power.draws().set_level(node, plan.occupants.back(), level_of(occupant.job));
       });

@@ -111,28 +111,28 @@ class EffectList {
   /// True when some active effect has that constant.
   [[nodiscard]] bool keep_seats() const {
     bool found = false;
-    for_each([&](const auto& effect) {
+    for_each([&found](const auto& effect) {
       if constexpr (requires { effect.keeps_seats; }) found = true;
     });
     return found;
   }
   [[nodiscard]] bool keep_accounts() const {
     bool found = false;
-    for_each([&](const auto& effect) {
+    for_each([&found](const auto& effect) {
       if constexpr (requires { effect.keeps_accounts; }) found = true;
     });
     return found;
   }
   [[nodiscard]] bool hold_jobs_back() const {
     bool found = false;
-    for_each([&](const auto& effect) {
+    for_each([&found](const auto& effect) {
       if constexpr (requires { effect.holds_jobs_back; }) found = true;
     });
     return found;
   }
   [[nodiscard]] bool count_costs() const {
     bool found = false;
-    for_each([&](const auto& effect) {
+    for_each([&found](const auto& effect) {
       if constexpr (requires { effect.counts_costs(); }) found = found || effect.counts_costs();
     });
     return found;
@@ -142,17 +142,17 @@ class EffectList {
   /// run does, whatever is to happen here.
   [[nodiscard]] Time next_time(Time own, bool goes_on) const {
     Time next = own;
-    for_each([&](const auto& effect) {
+    for_each([&next](const auto& effect) {
       if constexpr (
           requires { effect.next_time(); } && !requires { effect.is_endless; }) {
         next = std::min(next, effect.next_time());
       }
     });
     goes_on = goes_on || next != Time::max();
-    for_each([&](const auto& effect) {
+    for_each([&goes_on](const auto& effect) {
       if constexpr (requires { effect.is_endless; }) goes_on = goes_on || effect.is_awaited();
     });
-    for_each([&](const auto& effect) {
+    for_each([&goes_on, &next](const auto& effect) {
       if constexpr (requires { effect.is_endless; }) {
         if (goes_on) next = std::min(next, effect.next_time());
       }

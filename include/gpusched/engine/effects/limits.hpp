@@ -137,7 +137,7 @@ class Limits {
     }
     for (std::vector<JobId>* const flips : {&leave, &join}) {
       std::sort(flips->begin(), flips->end(),
-                [&](JobId a, JobId b) { return kernel.state.queue_place(a) < kernel.state.queue_place(b); });
+                [&kernel](JobId a, JobId b) { return kernel.state.queue_place(a) < kernel.state.queue_place(b); });
       flips->erase(std::unique(flips->begin(), flips->end()), flips->end());
     }
     for (const JobId job : leave) {

@@ -106,17 +106,17 @@ class NodeDraws {
       load += occupant.cpu_load;
       if (is_share(occupant)) share(unused.type, occupant, i, occupant.level);
     }
-    for_each_card([&](std::span<const Shared> card, double busy) {
+    for_each_card([this, &unused, &parts](std::span<const Shared> card, double busy) {
       divide(
           DrawTable::milliwatts(card_w(unused.type, card, busy)), busy, card.size(),
-          [&](std::size_t i) { return card[i].busy; },
-          [&](std::size_t i) -> std::int64_t& { return parts[card[i].occupant]; });
+          [&card](std::size_t i) { return card[i].busy; },
+          [&parts, &card](std::size_t i) -> std::int64_t& { return parts[card[i].occupant]; });
     });
     if (kind(at).cpus > 0 && load > 0) {
       divide(
           DrawTable::milliwatts(cpus_w(at, load)) - unused.idle_cpus_mw, load, occupants.size(),
-          [&](std::size_t i) { return occupants[i]->cpu_load; },
-          [&](std::size_t i) -> std::int64_t& { return parts[i]; });
+          [&occupants](std::size_t i) { return occupants[i]->cpu_load; },
+          [&parts](std::size_t i) -> std::int64_t& { return parts[i]; });
     }
     for (const std::int64_t part : parts) node.mw += part;
     return node;
@@ -145,7 +145,7 @@ class NodeDraws {
       }
     }
     for (std::size_t level = 0; any_shares && level < bounds.size(); ++level) {
-      bounds[level] += bound_of_shares_mw(at, occupants, [&](const Occupant& occupant) {
+      bounds[level] += bound_of_shares_mw(at, occupants, [&limit, &level](const Occupant& occupant) {
         return std::min(limit(occupant.job), static_cast<std::uint8_t>(level));
       });
     }
@@ -238,8 +238,9 @@ class NodeDraws {
       if (is_share(*occupant)) share(type, *occupant, 0, level_of(*occupant));
     }
     std::int64_t mw = 0;
-    for_each_card(
-        [&](std::span<const Shared> card, double busy) { mw += DrawTable::milliwatts(most_w(type, card, busy)); });
+    for_each_card([this, &mw, &type](std::span<const Shared> card, double busy) {
+      mw += DrawTable::milliwatts(most_w(type, card, busy));
+    });
     return mw;
   }
   [[nodiscard]] std::int64_t bound_beside_gpus_mw(NodeId at, NodePhase phase, Occupants occupants) const {

@@ -460,7 +460,7 @@ class Power {
 
   void keep_level(Time now) {
     if (!levels_over_time_) return;
-    levels_over_time_->add(now, draw_mw_, [&](std::size_t cap) {
+    levels_over_time_->add(now, draw_mw_, [this](std::size_t cap) {
       const auto number = static_cast<std::uint32_t>(cap);
       return CapLevel{caps_.limit_mw(number), caps_.drawn_mw(number)};
     });

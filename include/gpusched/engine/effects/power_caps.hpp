@@ -120,7 +120,7 @@ class PowerCaps {
     if (begin == end) return;
     const NodePhase phase = power.phase_with(node, occupants);
     if (others) {
-      const auto limit = [&](JobId job) { return power.limit(job); };
+      const auto limit = [&power](JobId job) { return power.limit(job); };
       power.draws().bound_at_levels_mw(node, phase, occupants, limit, std::span(bounds_).first(present()));
     }
     if (end > present()) bounds_[present()] = power.draws().bound_mw(node, phase, occupants);
@@ -241,9 +241,11 @@ class PowerCaps {
   bool plans(const State& state, JobId job, std::uint32_t grants, bool keeps, bool takes_back, Power& power) {
     if (caps_.empty()) return true;
     if (!plan_.is_open()) open_plan(state, power);
-    const auto level_of = [&](JobId planned) { return planning_level(state, planned, power); };
+    const auto level_of = [this, &state, &power](JobId planned) { return planning_level(state, planned, power); };
     const std::uint32_t entry = planning_entry();
-    const auto drawn = [&](NodeId node) { return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry]; };
+    const auto drawn = [this, &entry](NodeId node) {
+      return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry];
+    };
     plan_.put(state, job, grants, level_of, drawn, power);
     rises_.assign(caps_.size(), 0);
     for (const auto& [node, change] : plan_.changes()) {
@@ -303,7 +305,7 @@ class PowerCaps {
   bool choose_targets() {
     bool changes = false;
     for (Cap& cap : caps_) {
-      const auto highest = [&](std::int64_t budget) {
+      const auto highest = [this, &cap](std::int64_t budget) {
         std::uint8_t level = 0;
         while (level < top_ && cap.at_level[level + 1u] <= budget) ++level;
         return level;
@@ -331,13 +333,14 @@ class PowerCaps {
       slower_.push_back({.job = JobId{at}, .level = limit, .least = limit, .most = limit});
     }
     if (model_->rule == CapRule::priority) {
-      std::sort(slower_.begin(), slower_.end(), [&](const Slower& a, const Slower& b) {
+      std::sort(slower_.begin(), slower_.end(), [&state](const Slower& a, const Slower& b) {
         const std::int32_t first = state.priority(a.job), second = state.priority(b.job);
         return first != second ? first < second : state.queue_place(b.job) < state.queue_place(a.job);
       });
     } else {
-      std::sort(slower_.begin(), slower_.end(),
-                [&](const Slower& a, const Slower& b) { return state.queue_place(b.job) < state.queue_place(a.job); });
+      std::sort(slower_.begin(), slower_.end(), [&state](const Slower& a, const Slower& b) {
+        return state.queue_place(b.job) < state.queue_place(a.job);
+      });
     }
     saved_.assign(caps_.size(), 0);
     for (std::uint32_t cap = 0; cap < caps_.size(); ++cap) slow_down(state, power, cap, caps_[cap].limit_mw);
@@ -349,7 +352,7 @@ class PowerCaps {
   // Lowers settings below one cap until its budget is kept, or nobody can be slowed.
   template <class State, class Power>
   void slow_down(const State& state, const Power& power, std::uint32_t cap, std::int64_t budget) {
-    const auto is_over = [&] { return caps_[cap].at_level[top_] - saved_[cap] > budget; };
+    const auto is_over = [this, &cap, &budget] { return caps_[cap].at_level[top_] - saved_[cap] > budget; };
     if (!is_over()) return;
     if (model_->rule == CapRule::priority) {
       for (Slower& slower : slower_) {
@@ -362,7 +365,7 @@ class PowerCaps {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     };
     std::vector<Gain> heap;
-    const auto push = [&](std::uint32_t at) {
+    const auto push = [this, &state, &cap, &heap, &power, &worse](std::uint32_t at) {
       if (slower_[at].level == 0 || !is_below(state, slower_[at].job, cap)) return;
       heap.emplace_back(gain(state, power, slower_[at]), at);
       std::push_heap(heap.begin(), heap.end(), worse);
@@ -391,7 +394,9 @@ class PowerCaps {
     const MilliGpu milli = seat.tasks * state.held_shape(seat.job).gpu_milli_per_task;
     if (milli == 0) return 0;
     const std::uint32_t family = state.jobs->family(seat.job), type = state.cluster.node_gpu_type(seat.node);
-    const auto draw = [&](std::uint32_t at) { return power.table().busy_mw(family, type, at) * milli / whole_gpu; };
+    const auto draw = [&power, &family, &type, &milli](std::uint32_t at) {
+      return power.table().busy_mw(family, type, at) * milli / whole_gpu;
+    };
     return draw(level) - draw(level - 1u);
   }
   // Some node of the job is below that cap.
@@ -406,7 +411,7 @@ class PowerCaps {
   }
   template <class State, class Power>
   void step_down(const State& state, const Power& power, Slower& slower) {
-    for_each_own_seat(state, slower.job, [&](const Seat& seat) {
+    for_each_own_seat(state, slower.job, [this, &state, &power, &slower](const Seat& seat) {
       const std::int64_t mw = saved_by_step(state, power, seat, slower.level);
       for (const std::uint32_t cap : caps_of_[index(seat.node)]) saved_[cap] += mw;
     });
@@ -417,7 +422,7 @@ class PowerCaps {
   static double gain(const State& state, const Power& power, const Slower& slower) {
     std::int64_t mw = 0;
     RatePpm before = reference_rate, after = reference_rate;
-    for_each_own_seat(state, slower.job, [&](const Seat& seat) {
+    for_each_own_seat(state, slower.job, [&state, &mw, &power, &slower, &before, &after](const Seat& seat) {
       if (state.cluster.node_gpus(seat.node) == 0) return;
       const std::uint32_t type = state.cluster.node_gpu_type(seat.node);
       mw += saved_by_step(state, power, seat, slower.level);

@@ -296,8 +296,8 @@ class Services {
     Run& run = runs_[service];
     const ServiceSpec& spec = model_->services[service];
     const auto first = replicas_.begin() + spec.first_row;
-    const auto find = [&](Phase phase) {
-      const auto at = std::find_if(first, first + spec.most, [&](const Replica& r) { return r.phase == phase; });
+    const auto find = [&first, &spec](Phase phase) {
+      const auto at = std::find_if(first, first + spec.most, [&phase](const Replica& r) { return r.phase == phase; });
       return static_cast<std::uint32_t>(at - first);
     };
     if (const std::uint32_t row = find(Phase::draining); row < spec.most) {
@@ -365,7 +365,7 @@ class Services {
   [[nodiscard]] bool warm(Kernel& kernel, JobId job) const {
     const std::map<NodeId, Time>& until = runs_[replicas_[index(job)].service].warm_until;
     const std::vector<NodeId> nodes = kernel.state.occupancy.nodes_of(job);
-    return std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return std::all_of(nodes.begin(), nodes.end(), [&until, &kernel](NodeId node) {
       const auto known = until.find(node);
       return known != until.end() && known->second >= kernel.state.now;
     });

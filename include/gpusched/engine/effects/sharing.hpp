@@ -51,7 +51,7 @@ class Sharing {
     if (seat.card == no_index) return;
     if (at >= tasks_.size()) tasks_.resize(at + 1);
     tasks_[at] = task_in(kernel.state, seat);
-    for_each_other(kernel.state.occupancy, at, [&](std::uint32_t other) {
+    for_each_other(kernel.state.occupancy, at, [this, &at](std::uint32_t other) {
       tasks_[at].extra += extra(tasks_[at], tasks_[other]);
       tasks_[other].extra += extra(tasks_[other], tasks_[at]);
     });
@@ -63,7 +63,7 @@ class Sharing {
     const Seat& seat = kernel.state.occupancy.seat(at);
     if (seat.card == no_index) return;
     for_each_other(kernel.state.occupancy, at,
-                   [&](std::uint32_t other) { tasks_[other].extra -= extra(tasks_[other], tasks_[at]); });
+                   [this, &at](std::uint32_t other) { tasks_[other].extra -= extra(tasks_[other], tasks_[at]); });
     changed_.push_back(seat.card);
   }
 
@@ -106,7 +106,8 @@ class Sharing {
          at = state.occupancy.seat(at).next_of_job) {
       if (state.occupancy.seat(at).card == no_index) continue;
       std::int64_t sum = 0;
-      for_each_other(state.occupancy, at, [&](std::uint32_t other) { sum += extra(tasks_[at], tasks_[other]); });
+      for_each_other(state.occupancy, at,
+                     [this, &sum, &at](std::uint32_t other) { sum += extra(tasks_[at], tasks_[other]); });
       if (sum != tasks_[at].extra) return false;
     }
     return true;

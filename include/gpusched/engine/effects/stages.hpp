@@ -85,7 +85,7 @@ class Stages {
     }
     Node& node = nodes_[index(transfer.node)];
     const auto kept = std::find_if(node.kept.begin(), node.kept.end(),
-                                   [&](const Kept& other) { return other.transfer == ended.number; });
+                                   [&ended](const Kept& other) { return other.transfer == ended.number; });
     kept->transfer = no_index;
     const std::vector<JobId> waiting = std::exchange(kept->waiting, {});
     make_room(node, now);
@@ -269,14 +269,14 @@ class Stages {
   // Of the idle containers with that image, the one that was used last.
   static bool take_container(Node& node, std::uint32_t image) {
     const auto last =
-        std::find_if(node.idle.rbegin(), node.idle.rend(), [&](const Idle& idle) { return idle.image == image; });
+        std::find_if(node.idle.rbegin(), node.idle.rend(), [&image](const Idle& idle) { return idle.image == image; });
     if (last == node.idle.rend()) return false;
     node.idle.erase(std::next(last).base());
     return true;
   }
 
   static std::vector<Kept>::iterator find(Node& node, std::uint32_t item) {
-    return std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& kept) { return kept.item == item; });
+    return std::find_if(node.kept.begin(), node.kept.end(), [&item](const Kept& kept) { return kept.item == item; });
   }
 
   // A run needs the item: who comes while it is on its way waits for the rest of it.
@@ -322,11 +322,12 @@ class Stages {
 
   // What no run and no idle container uses goes, that of the longest time ago first, until the rest fits the cache.
   void make_room(Node& node, Time now) {
-    std::erase_if(node.idle, [&](const Idle& idle) { return idle.until < now; });
+    std::erase_if(node.idle, [&now](const Idle& idle) { return idle.until < now; });
     if (model_->cache_bytes == StageModel::unlimited) return;
-    const auto is_used = [&](const Kept& kept) {
+    const auto is_used = [&node](const Kept& kept) {
       return kept.users > 0 || kept.transfer != no_index ||
-             std::any_of(node.idle.begin(), node.idle.end(), [&](const Idle& idle) { return idle.image == kept.item; });
+             std::any_of(node.idle.begin(), node.idle.end(),
+                         [&kept](const Idle& idle) { return idle.image == kept.item; });
     };
     std::int64_t bytes = 0;
     for (const Kept& kept : node.kept) bytes += model_->items[kept.item].bytes;

@@ -154,9 +154,9 @@ class ChoiceAgenda {
       speeds_.look_up(view, job);
       known_s /= speeds_[job].best;
     }
-    shapes_.replace_example(job, [&](std::uint32_t other) {
+    shapes_.replace_example(job, [this](std::uint32_t other) {
       const auto waiting = tokens_.waiting();
-      const auto in_slot = [&](const WaitingJob& entry) { return entry.slot == other; };
+      const auto in_slot = [&other](const WaitingJob& entry) { return entry.slot == other; };
       return std::find_if(waiting.begin(), waiting.end(), in_slot)->job;
     });
     const std::uint32_t slot = shapes_.join(view, job);
@@ -183,7 +183,7 @@ class ChoiceAgenda {
   [[nodiscard]] KnownEnds::Run run_of(const View& view, const WaitingJob& entry, MilliGpu milli) const {
     KnownEnds::Run run{view.now().us + entry.known_us, milli, entry.job};
     float slowest = std::numeric_limits<float>::max();
-    view.for_each_grant(entry.job, [&](const Grant& grant) {
+    view.for_each_grant(entry.job, [&view, &entry, &slowest, &run](const Grant& grant) {
       const std::uint32_t type = view.cluster().node_gpu_type(grant.node);
       const float speed = relative_speed(view, entry.job, type);
       if (speed >= slowest) return;
@@ -211,7 +211,7 @@ class ChoiceAgenda {
   void withdraw(JobId job) {
     if (blocked_ == job) blocked_ = no_job;
     const auto waiting = tokens_.waiting();
-    const auto of_job = [&](const WaitingJob& entry) { return entry.job == job; };
+    const auto of_job = [&job](const WaitingJob& entry) { return entry.job == job; };
     remove(static_cast<std::uint32_t>(std::find_if(waiting.begin(), waiting.end(), of_job) - waiting.begin()));
   }
 
@@ -476,7 +476,7 @@ class ChoiceAgenda {
 
   // Keeps the first job submitted within the last five minutes and the last hour.
   void follow_arrivals(const View& view) {
-    const auto follow = [&](std::uint32_t& first, std::int64_t seconds) {
+    const auto follow = [&view](std::uint32_t& first, std::int64_t seconds) {
       const Time from{view.now().us - seconds * microseconds_per_second};
       while (first < view.arrived() && view.listed(JobId{first}) <= from) ++first;
     };

@@ -125,7 +125,7 @@ class JobTokens {
     std::uint32_t best = size_;
     double best_key = std::numeric_limits<double>::infinity();
     const std::uint8_t* const selectable = selectable_.data();
-    for_each(0, size_, [&](std::size_t i, const WaitingJob& entry) {
+    for_each(0, size_, [&selectable, &key, &best_key, &best](std::size_t i, const WaitingJob& entry) {
       if (selectable[i] == 0) return;
       const double own = key(entry);
       if (own >= best_key) return;
@@ -150,7 +150,7 @@ class JobTokens {
       const std::uint32_t end = std::min(count, first + chunk);
       float* to_wait = wait.data();
       float* to_slowdown = slowdown.data();
-      for_each(first, end, [&](std::size_t, const WaitingJob& entry) {
+      for_each(first, end, [&now, &to_wait, &to_slowdown](std::size_t, const WaitingJob& entry) {
         const float seconds = static_cast<float>(now.us - entry.submit_us) * 1e-6f;
         *to_wait++ = seconds;
         *to_slowdown++ = seconds * entry.per_known_s;
@@ -159,17 +159,19 @@ class JobTokens {
       detail::fast_log1p_each(slowdown, end - first, 0.2f);
       const float* from_wait = wait.data();
       const float* from_slowdown = slowdown.data();
-      for_each(first, end, [&](std::size_t i, const WaitingJob& entry) {
-        const auto& row = slots[entry.slot].row;
-        std::memcpy(out, row.data(), sizeof row);
-        out[log_wait] = *from_wait++;
-        out[log_known] = entry.log_known;
-        out[log_slowdown] = *from_slowdown++;
-        out[log_area] = entry.log_area;
-        out[age_rank] = static_cast<float>(static_cast<std::int32_t>(i)) * per_token;
-        out[user_share] = user_shares[entry.user];
-        out += job_features;
-      });
+      for_each(
+          first, end,
+          [&slots, &out, &from_wait, &from_slowdown, &per_token, &user_shares](std::size_t i, const WaitingJob& entry) {
+            const auto& row = slots[entry.slot].row;
+            std::memcpy(out, row.data(), sizeof row);
+            out[log_wait] = *from_wait++;
+            out[log_known] = entry.log_known;
+            out[log_slowdown] = *from_slowdown++;
+            out[log_area] = entry.log_area;
+            out[age_rank] = static_cast<float>(static_cast<std::int32_t>(i)) * per_token;
+            out[user_share] = user_shares[entry.user];
+            out += job_features;
+          });
     }
   }
 
@@ -179,11 +181,11 @@ class JobTokens {
   void write_prior(Heuristic heuristic, bool may_wait, float* out) const {
     if (heuristic == Heuristic::fcfs) {
       const std::int64_t oldest_us = size_ == 0 ? 0 : (*this)[0].submit_us;
-      for_each(0, size_, [&](std::size_t i, const WaitingJob& entry) {
+      for_each(0, size_, [&out, &oldest_us](std::size_t i, const WaitingJob& entry) {
         out[i] = static_cast<float>(entry.submit_us - oldest_us) * 1e-6f;
       });
     } else {
-      for_each(0, size_, [&](std::size_t i, const WaitingJob& entry) { out[i] = entry.prior; });
+      for_each(0, size_, [&out](std::size_t i, const WaitingJob& entry) { out[i] = entry.prior; });
     }
     standardise(out);
     out[size_] = 0.0f;
@@ -235,7 +237,7 @@ class JobTokens {
   void keep_first(std::uint32_t quarter, Heuristic order) {
     keys_.clear();
     for (const WaitingJob& entry : waiting_) keys_.push_back(entry.key_of(order));
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const auto before = [this](std::uint32_t a, std::uint32_t b) {
       if (selectable_[a] != selectable_[b]) return selectable_[a] > selectable_[b];
       return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a < b;
     };

@@ -40,23 +40,24 @@ class NodeGroups {
     }
     groups_.clear();
     fragmented_ = 0;
-    cluster.for_each_idle_level([&](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
-      if (gpus == 0) return;
-      if (idle < gpus && cluster.node_count() > 1) fragmented_ += std::int64_t{idle} * nodes;
-      node_gpus_ = std::max<std::int64_t>(node_gpus_, gpus);
-      const std::uint64_t key = key_of(type, gpus, idle);
-      const auto same =
-          std::find_if(groups_.begin(), groups_.end(), [key](const NodeGroup& other) { return other.key == key; });
-      const auto share = static_cast<float>(gpus) * static_cast<float>(nodes);
-      if (same == groups_.end()) {
-        groups_.push_back({key,
-                           {static_cast<float>(idle) / static_cast<float>(gpus), static_cast<float>(nodes),
-                            static_cast<float>(gpus), share}});
-        return;
-      }
-      same->row[log_nodes] += static_cast<float>(nodes);
-      same->row[group_gpu_share] += share;
-    });
+    cluster.for_each_idle_level(
+        [this, &cluster](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+          if (gpus == 0) return;
+          if (idle < gpus && cluster.node_count() > 1) fragmented_ += std::int64_t{idle} * nodes;
+          node_gpus_ = std::max<std::int64_t>(node_gpus_, gpus);
+          const std::uint64_t key = key_of(type, gpus, idle);
+          const auto same =
+              std::find_if(groups_.begin(), groups_.end(), [key](const NodeGroup& other) { return other.key == key; });
+          const auto share = static_cast<float>(gpus) * static_cast<float>(nodes);
+          if (same == groups_.end()) {
+            groups_.push_back({key,
+                               {static_cast<float>(idle) / static_cast<float>(gpus), static_cast<float>(nodes),
+                                static_cast<float>(gpus), share}});
+            return;
+          }
+          same->row[log_nodes] += static_cast<float>(nodes);
+          same->row[group_gpu_share] += share;
+        });
     if (cluster.up_gpus() < cluster.total_gpus()) leave_out_down(cluster);
     for (auto& [key, row] : groups_) {
       row[log_nodes] = detail::fast_log1p(row[log_nodes]) / 5;
@@ -78,7 +79,7 @@ class NodeGroups {
     if (cluster.node_count() == 1) return need == cluster.node_idle_gpus(NodeId{0});
     if (node_gpus_ > 0 && need % node_gpus_ == 0) return true;
     const auto wanted = static_cast<float>(need % std::max<std::int64_t>(1, node_gpus_));
-    return std::any_of(groups_.begin(), groups_.end(), [&](const NodeGroup& group) {
+    return std::any_of(groups_.begin(), groups_.end(), [this, &wanted](const NodeGroup& group) {
       return std::fabs(group.row[idle_fraction] * static_cast<float>(node_gpus_) - wanted) < 0.5f;
     });
   }
@@ -131,7 +132,7 @@ inline void list_node_kinds(const View& view, JobId job, std::size_t most, std::
     const NodeId node{id};
     const NodeKind kind{node, cluster.node_gpu_type(node), cluster.node_gpus(node), cluster.node_idle_gpus(node)};
     if (std::int64_t{kind.idle} * whole_gpu < shape.gpu_milli() || kind.gpus == 0) continue;
-    const bool listed = std::any_of(kinds.begin(), kinds.end(), [&](const NodeKind& other) {
+    const bool listed = std::any_of(kinds.begin(), kinds.end(), [&kind](const NodeKind& other) {
       return other.gpu_type == kind.gpu_type && other.gpus == kind.gpus && other.idle == kind.idle;
     });
     if (listed || !cluster.node_allowed(node, shape, view.queue_of(job))) continue;

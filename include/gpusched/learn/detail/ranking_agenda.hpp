@@ -120,9 +120,10 @@ class RankingAgenda {
     const auto& sines = hour_table()[hour_of_week(view.now())];
     std::copy(sines.begin(), sines.end(), out + hour_sin);
     std::int64_t fragmented = 0;
-    view.cluster().for_each_idle_level([&](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
-      if (idle < gpus) fragmented += std::int64_t{idle} * nodes;
-    });
+    view.cluster().for_each_idle_level(
+        [&fragmented](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+          if (idle < gpus) fragmented += std::int64_t{idle} * nodes;
+        });
     out[fragmented_fraction] = static_cast<float>(fragmented) / total;
   }
 

@@ -29,11 +29,12 @@ struct GpusOfType {
 /// By GPU type. O(groups of the ClusterState).
 inline std::vector<GpusOfType> gpus_by_type(const ClusterState& cluster) {
   std::vector<GpusOfType> types;
-  cluster.for_each_idle_level([&](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
-    if (types.size() <= type) types.resize(type + 1);
-    types[type].all += static_cast<float>(gpus) * static_cast<float>(nodes);
-    types[type].free += static_cast<float>(idle) * static_cast<float>(nodes);
-  });
+  cluster.for_each_idle_level(
+      [&types](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+        if (types.size() <= type) types.resize(type + 1);
+        types[type].all += static_cast<float>(gpus) * static_cast<float>(nodes);
+        types[type].free += static_cast<float>(idle) * static_cast<float>(nodes);
+      });
   return types;
 }
 
@@ -54,13 +55,13 @@ inline void list_types_with_room(const View& view, JobId job, std::vector<TypeWi
     const std::uint32_t fit = cluster.tasks_that_fit(node, shape);
     if (fit == 0 || !cluster.node_allowed(node, shape, view.queue_of(job))) continue;
     const std::uint32_t type = cluster.node_gpu_type(node);
-    auto at = std::find_if(types.begin(), types.end(), [=](const TypeWithRoom& of) { return of.gpu_type == type; });
+    auto at = std::find_if(types.begin(), types.end(), [type](const TypeWithRoom& of) { return of.gpu_type == type; });
     if (at == types.end()) at = types.insert(at, {.gpu_type = type});
     at->tasks += std::min(fit, shape.tasks - std::min(shape.tasks, at->tasks));
     at->on_one_node = at->on_one_node || fit >= shape.tasks;
   }
-  std::erase_if(types, [&](const TypeWithRoom& of) { return of.tasks < shape.tasks; });
-  std::stable_sort(types.begin(), types.end(), [&](const TypeWithRoom& a, const TypeWithRoom& b) {
+  std::erase_if(types, [&shape](const TypeWithRoom& of) { return of.tasks < shape.tasks; });
+  std::stable_sort(types.begin(), types.end(), [&view, &job](const TypeWithRoom& a, const TypeWithRoom& b) {
     return view.speed(job, a.gpu_type) > view.speed(job, b.gpu_type);
   });
 }
@@ -84,21 +85,23 @@ class TypeSpeeds {
       jobs_.resize(index(job) + 1);
       for (auto& of_type : losses_) of_type.resize(jobs_.size(), cannot);
     }
-    const auto allowed = [&](auto visit) {
+    const auto allowed = [&cluster, &view, &job](auto visit) {
       for (const std::uint32_t number : cluster.allowed_classes(view.shape(job), view.queue_of(job))) {
         const std::uint32_t type = cluster.node_class(number).gpu_type;
         visit(type, relative_speed(view, job, type));
       }
     };
     JobSpeeds own{.best = 0};
-    allowed([&](std::uint32_t type, float speed) {
+    allowed([this, &own, &view, &job](std::uint32_t type, float speed) {
       own.one_type_holds_it = own.one_type_holds_it || gpus_[type].all >= gpus_of(view.shape(job));
       if (speed <= own.best) return;
       own.best = speed;
       own.best_type = type;
     });
     if (own.best == 0) own.best = 1;
-    allowed([&](std::uint32_t type, float speed) { losses_[type][index(job)] = log_ratio(speed, own.best); });
+    allowed([this, &job, &own](std::uint32_t type, float speed) {
+      losses_[type][index(job)] = log_ratio(speed, own.best);
+    });
     jobs_[index(job)] = own;
   }
 

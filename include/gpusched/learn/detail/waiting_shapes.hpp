@@ -140,7 +140,7 @@ class WaitingShapes {
                     .gpu_spec = shape.gpu_spec,
                     .shares = shape.is_share(),
                     .no_gpu = shape.gpu_milli_per_task == 0};
-    const auto same = std::find_if(rooms_.begin(), rooms_.end(), [&](const Room& other) {
+    const auto same = std::find_if(rooms_.begin(), rooms_.end(), [&room](const Room& other) {
       return other.queue == room.queue && other.gpu_spec == room.gpu_spec && other.shares == room.shares &&
              other.no_gpu == room.no_gpu;
     });

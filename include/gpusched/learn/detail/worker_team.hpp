@@ -115,7 +115,8 @@ class WorkerTeam {
     process_ = process_number();
     others_ = std::make_unique<Others>();
     Others* const others = others_.get();
-    for (std::uint32_t part = 1; part < size_; ++part) others->threads.emplace_back([=] { others->serve(part); });
+    for (std::uint32_t part = 1; part < size_; ++part)
+      others->threads.emplace_back([others, part] { others->serve(part); });
   }
 
   // In a forked process the parent's threads cannot be joined, nor their handles destroyed: the memory stays.

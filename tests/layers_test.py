@@ -7,8 +7,8 @@ code has one of three to ten lines.
 
 The table is read from ARCHITECTURE.md itself: its first column is a folder, its third the folders that it may include
 (itself always; a folder stands for what lies below it unless the table has a row for that). The README.md of a folder of
-the table has a paragraph "May include ..." (the third column), that of every folder "Read first: ..." with its files. Prints
-everything that breaks a rule; exit code 1 if there is something.
+the table has a paragraph "May include ..." (the third column), that of every folder "Read first: ..." with its files. A
+lambda of a public header names what it captures. Prints everything that breaks a rule; exit code 1 if there is something.
 """
 import pathlib
 import re
@@ -17,6 +17,8 @@ import tempfile
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
+# Compilers order what a template's lambda captures by default in different ways, and programs may link objects of two.
+CAPTURES_BY_DEFAULT = re.compile(r"\[\s*[&=]\s*[,\]]")
 SUFFIXES = (".hpp", ".h", ".cpp", ".cu", ".cuh", ".def", ".in")
 # The standard library's headers that the header library uses; another one is added here.
 STANDARD = set("""algorithm array atomic bit charconv chrono cmath compare concepts condition_variable cstddef cstdint cstdio deque
@@ -147,6 +149,8 @@ def check(root):
                 continue
             used.add(row)
             graph[path] = []
+            if path.startswith("include/") and CAPTURES_BY_DEFAULT.search(COMMENT.sub("", file.read_text())):
+                problems.append(f"{path}: a lambda captures by default; expected the names of what it captures")
             for name in includes_of(file):
                 if ".." in name.split("/"):
                     problems.append(f"{path}: includes {name}; expected a path from the project's root, without ..")
@@ -179,6 +183,7 @@ PLANTED = {
     "include/gpusched/low/behind.hpp": ('/* a comment */ # include"gpusched/high/b.hpp"', "may not include"),
     "include/gpusched/high/b.hpp": ('#include "gpusched/high/c.hpp"', "a cycle"),
     "include/gpusched/high/c.hpp": ('#include "gpusched/high/b.hpp"', "a cycle"),
+    "include/gpusched/low/lambda.hpp": ("auto f = [&](int a) { return a; };", "captures by default"),
     "include/gpusched/lost/d.hpp": ("", "no row of the table"),
 }
 

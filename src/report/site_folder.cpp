@@ -7,10 +7,10 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/level_series.hpp"
 #include "src/base/number_text.hpp"
 #include "src/report/comparison.hpp"
 #include "src/report/csv_rows.hpp"
-#include "src/base/level_series.hpp"
 
 namespace gpusched {
 namespace {

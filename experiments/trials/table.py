@@ -22,6 +22,8 @@ SEARCHES = {"promotion, late": {"search": "asha-promotion", "asks": "late"},
             "promotion, early": {"search": "asha-promotion", "asks": "early"},
             "stopping": {"search": "asha-stopping"}, "hyperband": {"search": "hyperband"}, "halving": {"search": "halving"},
             "random": {"search": "random"}}
+COMPARED = ("name", "windows", "saturated", "mean", "difference", "low_95", "high_95", "relative_low_95", "relative_high_95",
+            "verdict")
 TARGETS = ("gpu_utilization", "avg_jct_s", "study_span_s")
 
 
@@ -87,7 +89,7 @@ def targets(options, scratch):
             "--window-jobs", jobs, "--warmup-jobs", warmup, "--windows", count, "--from", begin, "--history", "--trials", file,
             "--figure", figure, "--against", POLICIES[0], "--policy", ",".join(POLICIES), "--out", str(out))
         with open(out / "comparison.csv", newline="", encoding="utf-8") as source:
-            rows += [{"figure": figure, **row} for row in csv.DictReader(source)]
+            rows += [{"figure": figure, **{name: row[name] for name in COMPARED}} for row in csv.DictReader(source)]
     write_rows(options.out / "targets.csv", rows)
 
 

@@ -3,7 +3,7 @@
 """Searches beside jobs: searches.csv, targets.csv and front.csv.
 
 usage: table.py GPUSCHED --jobs FILE --history N --cluster SPEC --losses CSV --trials N --begin-s S --windows JOBS WARMUP COUNT FROM
-                --most UNITS --out FOLDER
+                --most UNITS --windows-cluster SPEC --out FOLDER
 
 The search draws its trials in the order of seed 1. Policies know run times from the log before (history) or not at all.
 """
@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from table_csv import write_rows  # noqa: E402
 
-POLICIES = ("static-partition{by=vc,parts=demand}", "fifo", "fifo+easy", "saf{estimate=history}+easy", "las", "max-min")
+POLICIES = ("static-partition{by=vc,parts=demand}", "fifo", "fifo+easy", "saf{estimate=history}+easy", "las", "max-min{by=vc}")
 SEARCHES = {"promotion, late": {"search": "asha-promotion", "asks": "late"},
             "promotion, early": {"search": "asha-promotion", "asks": "early"},
             "stopping": {"search": "asha-stopping"}, "hyperband": {"search": "hyperband"}, "halving": {"search": "halving"},
@@ -85,7 +85,7 @@ def targets(options, scratch):
     rows = []
     for figure in TARGETS:
         out = scratch / figure
-        run(options, "evaluate", options.jobs, "--cluster", options.cluster, "--oversize", "drop", "--mode", "windows-only",
+        run(options, "evaluate", options.jobs, "--cluster", options.windows_cluster, "--oversize", "drop", "--mode", "windows-only",
             "--window-jobs", jobs, "--warmup-jobs", warmup, "--windows", count, "--from", begin, "--history", "--trials", file,
             "--figure", figure, "--against", POLICIES[0], "--policy", ",".join(POLICIES), "--out", str(out))
         with open(out / "comparison.csv", newline="", encoding="utf-8") as source:
@@ -100,14 +100,14 @@ def front(options, scratch):
                                    study(options, kind, loss={"table": options.losses, "order_seed": 1})))
     powers = []
     gpu = {"idle_w": 50, "full_w": 250, "limits": [{"limit_w": 150, "draw": 0.5, "speed": 0.8}, {"limit_w": 250}]}
-    nodes, gpus = map(int, options.cluster.split("x"))
+    nodes, gpus = map(int, options.windows_cluster.split("x"))
     for share in (50, 100):  # of what all GPUs draw at most
         path = scratch / f"cap{share}.json"
         path.write_text(json.dumps({"gpus": {"any": gpu}, "caps": [{"w": nodes * gpus * 2.5 * share}], "cap_rule": "uniform"}),
                         encoding="utf-8")
         powers.append(str(path))
     jobs, warmup, count, begin = options.windows
-    document = {"base": {"trace": options.jobs, "cluster": options.cluster, "oversize": "drop", "trials": files[0],
+    document = {"base": {"trace": options.jobs, "cluster": options.windows_cluster, "oversize": "drop", "trials": files[0],
                          "power": powers[-1]},
                 "policies": [{"policy": policy, "parameters": {"base.trials": {"choices": files},
                                                                "base.power": {"choices": powers}}}
@@ -132,7 +132,7 @@ def front(options, scratch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("gpusched")
-    for name in ("--jobs", "--cluster", "--losses"):
+    for name in ("--jobs", "--cluster", "--windows-cluster", "--losses"):
         parser.add_argument(name, required=True)
     for name in ("--history", "--trials", "--begin-s", "--most"):
         parser.add_argument(name, type=int, required=True)

@@ -95,9 +95,10 @@ def targets(options, scratch):
 
 def front(options, scratch):
     files = []
-    for kind in ("promotion, late", "stopping", "random"):
-        files.append(write_studies(scratch / f"{kind.split(',')[0]}.json",
-                                   study(options, kind, loss={"table": options.losses, "order_seed": 1})))
+    loss = {"law": "drawn", "least": 0.1, "most": 0.9, "half_units": [1, 12]}
+    for kind, trials in (("promotion, late", 81), ("promotion, late", 27), ("stopping", 81), ("random", 27), ("random", 9)):
+        name = f"{kind.split(',')[0]}-{trials}.json"
+        files.append(write_studies(scratch / name, study(options, kind, trials=trials, unit_s=120, loss=loss)))
     powers = []
     gpu = {"idle_w": 50, "full_w": 250, "limits": [{"limit_w": 150, "draw": 0.5, "speed": 0.8}, {"limit_w": 250}]}
     nodes, gpus = map(int, options.windows_cluster.split("x"))
@@ -114,7 +115,7 @@ def front(options, scratch):
                              for policy in POLICIES[1:]],
                 "objectives": ["trial_loss", "energy_kwh", "study_span_s"], "compare": ["fifo", POLICIES[0]],
                 "windows": {"jobs": int(jobs), "warmup_jobs": int(warmup), "train": 2, "held_out": 2}, "method": "nsga2",
-                "population": 8, "generations": 4, "seed": 1, "out": str(scratch / "front")}
+                "population": 16, "generations": 6, "seed": 1, "out": str(scratch / "front")}
     path = scratch / "search.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     done = subprocess.run([options.gpusched, "search", str(path)], capture_output=True, text=True, check=False)
@@ -124,8 +125,10 @@ def front(options, scratch):
     with open(scratch / "front" / "front.csv", newline="", encoding="utf-8") as source:
         rows = list(csv.DictReader(source))
     for row in rows:
+        for name in ("policy", "message"):
+            del row[name]
         for name, value in row.items():
-            row[name] = value.replace(str(scratch) + "/", "")
+            row[name] = value.replace(str(scratch) + "/", "").replace(".json", "")
     write_rows(options.out / "front.csv", rows)
 
 

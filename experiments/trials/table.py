@@ -3,7 +3,7 @@
 """Searches beside jobs: searches.csv, targets.csv and front.csv.
 
 usage: table.py GPUSCHED --jobs FILE --history N --cluster SPEC --losses CSV --trials N --begin-s S --windows JOBS WARMUP COUNT FROM
-                --most UNITS --out FOLDER
+                --most UNITS --windows-cluster SPEC --out FOLDER
 
 The search draws its trials in the order of seed 1. Policies know run times from the log before (history) or not at all.
 """
@@ -17,11 +17,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from table_csv import write_rows  # noqa: E402
 
-POLICIES = ("static-partition{by=vc,parts=demand}", "fifo", "fifo+easy", "saf{estimate=history}+easy", "las", "max-min")
+POLICIES = ("static-partition{by=vc,parts=demand}", "fifo", "fifo+easy", "saf{estimate=history}+easy", "las", "max-min{by=vc}")
 SEARCHES = {"promotion, late": {"search": "asha-promotion", "asks": "late"},
             "promotion, early": {"search": "asha-promotion", "asks": "early"},
             "stopping": {"search": "asha-stopping"}, "hyperband": {"search": "hyperband"}, "halving": {"search": "halving"},
             "random": {"search": "random"}}
+COMPARED = ("name", "windows", "saturated", "mean", "difference", "low_95", "high_95", "relative_low_95", "relative_high_95",
+            "verdict")
 TARGETS = ("gpu_utilization", "avg_jct_s", "study_span_s")
 
 
@@ -83,36 +85,37 @@ def targets(options, scratch):
     rows = []
     for figure in TARGETS:
         out = scratch / figure
-        run(options, "evaluate", options.jobs, "--cluster", options.cluster, "--oversize", "drop", "--mode", "windows-only",
+        run(options, "evaluate", options.jobs, "--cluster", options.windows_cluster, "--oversize", "drop", "--mode", "windows-only",
             "--window-jobs", jobs, "--warmup-jobs", warmup, "--windows", count, "--from", begin, "--history", "--trials", file,
             "--figure", figure, "--against", POLICIES[0], "--policy", ",".join(POLICIES), "--out", str(out))
         with open(out / "comparison.csv", newline="", encoding="utf-8") as source:
-            rows += [{"figure": figure, **row} for row in csv.DictReader(source)]
+            rows += [{"figure": figure, **{name: row[name] for name in COMPARED}} for row in csv.DictReader(source)]
     write_rows(options.out / "targets.csv", rows)
 
 
 def front(options, scratch):
     files = []
-    for kind in ("promotion, late", "stopping", "random"):
-        files.append(write_studies(scratch / f"{kind.split(',')[0]}.json",
-                                   study(options, kind, loss={"table": options.losses, "order_seed": 1})))
+    loss = {"law": "drawn", "least": 0.1, "most": 0.9, "half_units": [1, 12]}
+    for kind, trials in (("promotion, late", 81), ("promotion, late", 27), ("stopping", 81), ("random", 27), ("random", 9)):
+        name = f"{kind.split(',')[0]}-{trials}.json"
+        files.append(write_studies(scratch / name, study(options, kind, trials=trials, unit_s=120, loss=loss)))
     powers = []
     gpu = {"idle_w": 50, "full_w": 250, "limits": [{"limit_w": 150, "draw": 0.5, "speed": 0.8}, {"limit_w": 250}]}
-    nodes, gpus = map(int, options.cluster.split("x"))
+    nodes, gpus = map(int, options.windows_cluster.split("x"))
     for share in (50, 100):  # of what all GPUs draw at most
         path = scratch / f"cap{share}.json"
         path.write_text(json.dumps({"gpus": {"any": gpu}, "caps": [{"w": nodes * gpus * 2.5 * share}], "cap_rule": "uniform"}),
                         encoding="utf-8")
         powers.append(str(path))
     jobs, warmup, count, begin = options.windows
-    document = {"base": {"trace": options.jobs, "cluster": options.cluster, "oversize": "drop", "trials": files[0],
+    document = {"base": {"trace": options.jobs, "cluster": options.windows_cluster, "oversize": "drop", "trials": files[0],
                          "power": powers[-1]},
                 "policies": [{"policy": policy, "parameters": {"base.trials": {"choices": files},
                                                                "base.power": {"choices": powers}}}
                              for policy in POLICIES[1:]],
                 "objectives": ["trial_loss", "energy_kwh", "study_span_s"], "compare": ["fifo", POLICIES[0]],
                 "windows": {"jobs": int(jobs), "warmup_jobs": int(warmup), "train": 2, "held_out": 2}, "method": "nsga2",
-                "population": 8, "generations": 4, "seed": 1, "out": str(scratch / "front")}
+                "population": 16, "generations": 6, "seed": 1, "out": str(scratch / "front")}
     path = scratch / "search.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     done = subprocess.run([options.gpusched, "search", str(path)], capture_output=True, text=True, check=False)
@@ -122,15 +125,17 @@ def front(options, scratch):
     with open(scratch / "front" / "front.csv", newline="", encoding="utf-8") as source:
         rows = list(csv.DictReader(source))
     for row in rows:
+        for name in ("policy", "message"):
+            del row[name]
         for name, value in row.items():
-            row[name] = value.replace(str(scratch) + "/", "")
+            row[name] = value.replace(str(scratch) + "/", "").replace(".json", "")
     write_rows(options.out / "front.csv", rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("gpusched")
-    for name in ("--jobs", "--cluster", "--losses"):
+    for name in ("--jobs", "--cluster", "--windows-cluster", "--losses"):
         parser.add_argument(name, required=True)
     for name in ("--history", "--trials", "--begin-s", "--most"):
         parser.add_argument(name, type=int, required=True)

@@ -53,6 +53,21 @@ TEST(SearchFile, AGenomeStandsForAPolicyWithItsNumbers) {
   EXPECT_EQ(policy({0, 0, 0, 2, 0, 3}), "saf{noise_sigma=3}+conservative");
 }
 
+// Conditions stand behind the policy, and come apart again.
+TEST(SearchFile, AGenomeStandsForConditionsToo) {
+  const auto search = read(text_with(R"([{"policy": "las+none", "parameters": {
+      "base.trials": {"choices": ["a.json", "b.json"]}, "quantum_gpu_s": 9, "base.preemption.restart_s": {"choices": [0, 60]}}}])"));
+  ASSERT_TRUE(search) << search.error().to_string();
+  const CandidateSpace space(search->policies);
+  const std::string text = space.policy(space.decode(Genome{1, 1}));
+  EXPECT_EQ(text, "las{quantum_gpu_s=9}+none with trials=b.json and preemption.restart_s=60");
+  const CandidateText parts = parts_of_candidate(text);
+  EXPECT_EQ(parts.policy, "las{quantum_gpu_s=9}+none");
+  EXPECT_EQ(parts.conditions, Json::parse(R"({"trials": "b.json", "preemption": {"restart_s": 60}})"));
+  EXPECT_EQ(parts_of_candidate("fifo").policy, "fifo");
+  EXPECT_TRUE(parts_of_candidate("fifo").conditions.empty());
+}
+
 TEST(SearchFile, RoundingDoesNotLeaveTheRange) {
   const auto search =
       read(text_with(R"([{"policy": "weighted", "parameters": {"wait": {"from": 0.123449, "to": 0.12346}}}])"));

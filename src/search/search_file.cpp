@@ -167,7 +167,7 @@ std::string search_schema() {
            {{"type", "array"},
             {"minItems", 1},
             {"items", {{"type", "string"}}},
-            {"description", "Routers between the sites of base; each is tried with the policy."}}},
+            {"description", "Routers tried with it."}}},
           {"train", {{"type", "object"}, {"description", "A configuration of gpusched train."}}},
           {"parameters", {{"type", "object"}, {"additionalProperties", parameter}}}}},
         {"additionalProperties", false}}}};

@@ -28,7 +28,8 @@ constexpr std::array<NamedValue<SearchKind>, 5> search_names{{{"asha-promotion",
                                                               {"random", SearchKind::random}}};
 constexpr std::array<NamedValue<bool>, 2> asks_names{{{"late", true}, {"early", false}}};
 
-TrialSearch search_of(SearchKind kind, const TrialRungs& rungs, std::uint32_t trials) {
+// Apart: GCC 12 takes the variant for uninitialised where this is inlined.
+GPUSCHED_RARE TrialSearch search_of(SearchKind kind, const TrialRungs& rungs, std::uint32_t trials) {
   if (kind == SearchKind::promotion) return TrialSearch(AshaByPromotion(rungs, trials));
   if (kind == SearchKind::stopping) return TrialSearch(AshaByStopping(rungs, trials));
   if (kind == SearchKind::random) return TrialSearch(RandomTrials(rungs, trials));

@@ -414,8 +414,9 @@ TEST(Sites, ARunningJobMovesWithItsCheckpointAndPaysItsRestartThere) {
     EXPECT_DOUBLE_EQ(accounts[1].rent_usd(), moves_running ? 4.4 : 0);
     EXPECT_DOUBLE_EQ(accounts[0].egress_usd(), moves_running ? 0.05 : 0);
     if (moves_running) {
-      EXPECT_EQ(federation.engine(1).gpu_time(JobId{0}).overhead, SiteSum{2000} * 20'000'000);
-      EXPECT_EQ(accounts[1].wait_us, 101'000'000);
+      EXPECT_EQ(static_cast<std::int64_t>(federation.engine(1).gpu_time(JobId{0}).overhead),
+                2000 * std::int64_t{20'000'000});
+      EXPECT_EQ(static_cast<std::int64_t>(accounts[1].wait_us), 101'000'000);
     }
   }
 }

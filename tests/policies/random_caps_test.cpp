@@ -74,7 +74,10 @@ std::optional<std::string> fault_of_caps(const Contestant& contestant, const Ran
         return "a decision adds to what exceeds a cap";
     }
     turns.observe(view, engine.events());
-    if (turns.endless()) return "the policy goes on for ever";
+    // Where preemption costs more than a turn does, turns go on for ever.
+    const PreemptionCost& cost = world.options.preemption;
+    const bool is_free = cost.checkpoint.us == 0 && cost.restart.us == 0 && cost.checkpoint_interval.us == 0;
+    if (turns.endless()) return is_free ? std::optional<std::string>("the policy goes on for ever") : std::nullopt;
   }
   const bool may_lock = contestant.policy.find("pods=true") != std::string::npos;
   if (!engine.all_finished() && !may_lock) return "the policy leaves jobs waiting for ever";

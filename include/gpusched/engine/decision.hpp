@@ -117,11 +117,12 @@ class Decision {
   }
 
   /// Takes a preemption of this decision back, if exactly what the job held is still free: it then runs on as if
-  /// nothing had happened.
+  /// nothing had happened. A job that was vacated before held nothing.
   Verdict restore(JobId job) {
     detail::JobState& state = (*state_)[job];
     detail::Command* const command = find_preempt(job);
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
+    if (command->grants == no_index) return Verdict::does_not_fit;
     if (!is_within_limits(job, state_->held_shape(job))) return Verdict::over_limit;
     if (!state_->cluster.retake(command->grants, state_->held_shape(job), quota_vc(job))) return Verdict::does_not_fit;
     if (power().active() && !power().takes_back(*state_, job, command->grants)) {

@@ -117,6 +117,13 @@ std::uint32_t wanted_on_one_node(const View& view, const Shape& shape) {
 
 }  // namespace
 
+void Gandiva::suspend(const View& view, Decision& decision, JobId job) {
+  running_[view.queue_of(job)].erase(turn_of(view, job));
+  decision.preempt(job);
+  since_us_[index(job)] = view.now().us;
+  wait({view.queue_of(job), view.demand(job)}, turn_of(view, job));
+}
+
 bool Gandiva::gather_on_one_node(const View& view, Decision& decision, JobId job) {
   const Shape& shape = view.shape(job);
   const ClusterState& cluster = view.cluster();
@@ -139,7 +146,7 @@ bool Gandiva::gather_on_one_node(const View& view, Decision& decision, JobId job
       if (decision.move_on(move.job, std::span(&move.to, 1)) == Verdict::ok) {
         decision.adjust_work(move.job, options_.migration);
       } else {
-        decision.preempt(move.job);  // a power cap refuses its new node
+        suspend(view, decision, move.job);  // a power cap refuses its new node
       }
     }
     return decision.start(job) == Verdict::ok;

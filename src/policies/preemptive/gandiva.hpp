@@ -73,6 +73,7 @@ class Gandiva {
     JobId job = no_job;
     NodeTasks to;
   };
+  void suspend(const View& view, Decision& decision, JobId job);
   bool gather_on_one_node(const View& view, Decision& decision, JobId job);
   void find_movables(const View& view);
   [[nodiscard]] std::vector<Move> clear_node(const View& view, std::uint32_t node, std::uint32_t wanted) const;

@@ -42,6 +42,7 @@ class Ranking {
     if (forecasts_ && !again) life_.submit(view, id);
     if (forecasts_ && again) life_.pass(view, id);
     if (job.running) leave(view, id);
+    job.present = true;
     job.known_s = known_s;
     job.milli = view.shape(id).gpu_milli();
     job.gpus = gpus_of(view.shape(id));
@@ -54,6 +55,7 @@ class Ranking {
   void withdraw(const View& view, JobId id) {
     Job& job = jobs_[index(id)];
     order_.withdraw(view, id);
+    job.present = false;
     job.due_us = never;
     if (std::exchange(job.asked, false)) asked_.erase(std::find(asked_.begin(), asked_.end(), id));
     if (forecasts_ && view.phase(id) == JobPhase::done) life_.withdraw(view, id);
@@ -76,7 +78,9 @@ class Ranking {
   /// Asks for the scores of the jobs whose Gittins index changed most when this one ended. Precondition: as
   /// log_gittins().
   void ask_near(JobId ended) {
-    life_.for_each_near(ended, [this](JobId id) { ask_for(id); });
+    life_.for_each_near(ended, [this](JobId id) {
+      if (jobs_[index(id)].present) ask_for(id);
+    });
   }
 
   /// Lists the jobs that entered a level by now. Call once an instant, after wait() and finish().
@@ -180,6 +184,7 @@ class Ranking {
     float known_s = 0, gpus = 0;
     float waiting_score = 0, running_score = 0;
     bool submitted = false;
+    bool present = false;  // it waits or runs; a limit may hold it back
     bool running = false;
     bool planned_running = false;  // as of plan()
     bool asked = false;
@@ -223,7 +228,7 @@ class Ranking {
   void leave(const View& view, JobId id) {
     Job& job = jobs_[index(id)];
     order_.leave(view, id);
-    job.running = false;
+    job.running = job.present = false;
     job.due_us = never;
     if (std::exchange(job.asked, false)) asked_.erase(std::find(asked_.begin(), asked_.end(), id));
   }

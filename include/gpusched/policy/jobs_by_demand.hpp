@@ -102,6 +102,13 @@ class JobsByDemand {
     tree_.pass_over(queue, view.demand(job), settles_larger(rule, view), order(view, queue));
   }
 
+  /// The same of its demand alone, because something else than room refuses the job: what others ask for may be
+  /// allowed.
+  void pass_over_demand(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job);
+    tree_.pass_over(queue, view.demand(job), false, order(view, queue));
+  }
+
   /// False when the candidate would not fit even if every running job behind it were preempted; true is no promise.
   template <class PlaceOf>
   [[nodiscard]] bool could_fit(const View& view, std::uint32_t queue, const Waiting& candidate,

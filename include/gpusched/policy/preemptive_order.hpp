@@ -131,27 +131,31 @@ class PreemptiveOrder {
          first = jobs_.first_waiting(view, queue)) {
       const Entry candidate = *first;
       const Placement rule = hooks.placement(candidate.job);
-      if (!place(view, decision, hooks, queue, candidate, rule)) jobs_.pass_over(view, candidate.job, rule);
+      const Verdict verdict = place(view, decision, hooks, queue, candidate, rule);
+      if (verdict == Verdict::ok) continue;
+      if (verdict == Verdict::does_not_fit) jobs_.pass_over(view, candidate.job, rule);
+      if (verdict != Verdict::does_not_fit) jobs_.pass_over_demand(view, candidate.job);
     }
   }
 
+  // A job that a limit refuses waits for its own owner's jobs: nobody is preempted for it.
   template <class Hooks>
-  bool place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
-             Placement rule) {
+  Verdict place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
+                Placement rule) {
     if (was_displaced(candidate.job) && decision.restore(candidate.job) == Verdict::ok) {  // its place is still free
       jobs_.remove(view, candidate);
       jobs_.add_running(view, candidate);
       hooks.restored(candidate.job);
-      return true;
+      return Verdict::ok;
     }
-    if (decision.start(candidate.job, rule) != Verdict::ok &&
-        !displace(view, decision, hooks, queue, candidate, rule)) {
-      return false;
-    }
+    Verdict verdict = decision.start(candidate.job, rule);
+    if (verdict == Verdict::over_limit) return verdict;
+    if (verdict != Verdict::ok) displace(view, decision, hooks, queue, candidate, rule, verdict);
+    if (verdict != Verdict::ok) return verdict;
     jobs_.remove(view, candidate);
     keys_[index(candidate.job)] = hooks.before_start(candidate.job);
     jobs_.add_running(view, entry(view, candidate.job));
-    return true;
+    return Verdict::ok;
   }
 
   [[nodiscard]] bool was_displaced(JobId job) const {
@@ -159,15 +163,14 @@ class PreemptiveOrder {
   }
 
   // Preempts the last running jobs behind the candidate until it fits. A job that went in vain takes its place again
-  // when its turn in the order comes.
+  // when its turn in the order comes. `verdict` becomes that of the last try.
   template <class Hooks>
-  bool displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
-                Placement rule) {
+  void displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
+                Placement rule, Verdict& verdict) {
     hooks.before_displace();
-    if (!jobs_.could_fit(view, queue, candidate, std::identity())) return false;
+    if (!jobs_.could_fit(view, queue, candidate, std::identity())) return;
     victims_.clear();
-    bool placed = false;
-    while (!placed) {
+    while (verdict != Verdict::ok) {
       const Entry* const last = jobs_.last_running_behind(view, queue, candidate, std::identity());
       if (last == nullptr) break;
       const Entry victim = *last;
@@ -175,10 +178,10 @@ class PreemptiveOrder {
       jobs_.remove_running(view, victim);
       hooks.before_preempt(victim.job);
       decision.preempt(victim.job);
-      placed = decision.start(candidate.job, rule) == Verdict::ok;
+      verdict = decision.start(candidate.job, rule);
     }
     for (const Entry& victim : victims_) {
-      if (placed) {
+      if (verdict == Verdict::ok) {
         jobs_.add(view, victim);
         displaced_.push_back(victim.job);
       } else {
@@ -187,7 +190,6 @@ class PreemptiveOrder {
         hooks.restored(victim.job);
       }
     }
-    return placed;
   }
 
   JobsByDemand<Entry> jobs_;

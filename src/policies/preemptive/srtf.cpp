@@ -155,8 +155,10 @@ bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decisi
   for (const Rank* first = jobs_.first_waiting(view, queue); first != nullptr;
        first = jobs_.first_waiting(view, queue)) {
     const Rank candidate = *first;
-    if (!place(queue, candidate, view, decision)) {
-      jobs_.pass_over(view, candidate.job, view.options().placement);
+    const Verdict verdict = place(queue, candidate, view, decision);
+    if (verdict != Verdict::ok) {
+      if (verdict == Verdict::does_not_fit) jobs_.pass_over(view, candidate.job, view.options().placement);
+      if (verdict != Verdict::does_not_fit) jobs_.pass_over_demand(view, candidate.job);
       continue;
     }
     preempted = preempted || !victims_.empty();
@@ -165,39 +167,43 @@ bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decisi
   return preempted;
 }
 
-bool ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
+// A job that a limit refuses waits for its own owner's jobs: nobody is preempted for it.
+Verdict ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const OracleView& view,
+                                 Decision& decision) {
   victims_.clear();
   if (const auto displaced = displaced_.find(candidate.job);
       displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
     add_running(view, displaced->second.running);  // it still has its place
     displaced_.erase(displaced);
-    return true;
+    return Verdict::ok;
   }
-  if (decision.start(candidate.job) != Verdict::ok && !displace(queue, candidate, view, decision)) return false;
+  Verdict verdict = decision.start(candidate.job);
+  if (verdict == Verdict::over_limit) return verdict;
+  if (verdict != Verdict::ok) displace(queue, candidate, view, decision, verdict);
+  if (verdict != Verdict::ok) return verdict;
   displaced_.erase(candidate.job);
   started_.push_back(candidate);
-  return true;
+  return Verdict::ok;
 }
 
 // Preempts the lowest-ranked running jobs behind the candidate until it fits. Jobs that went in vain get their
-// place back when their turn in the order comes.
-bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, const OracleView& view,
-                                 Decision& decision) {
+// place back when their turn in the order comes. `verdict` becomes that of the last try.
+void ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision,
+                                 Verdict& verdict) {
   const auto place_of = [&](const Running& running) { return rank(running, view); };
-  if (!jobs_.could_fit(view, queue, candidate, place_of)) return false;
-  bool placed = false;
-  while (!placed) {
+  if (!jobs_.could_fit(view, queue, candidate, place_of)) return;
+  while (verdict != Verdict::ok) {
     const Running* const last = jobs_.last_running_behind(view, queue, candidate, place_of);
     if (last == nullptr) break;
     const Displaced victim{*last, rank(*last, view)};
     jobs_.remove_running(view, victim.running);
     victims_.push_back(victim);
     decision.preempt(victim.rank.job);
-    placed = decision.start(candidate.job) == Verdict::ok;
+    verdict = decision.start(candidate.job);
   }
   for (const Displaced& victim : victims_) {
     const JobId job = victim.rank.job;
-    if (placed) {
+    if (verdict == Verdict::ok) {
       jobs_.add(view, victim.rank);
       displaced_.insert_or_assign(job, victim);
     } else {
@@ -205,7 +211,6 @@ bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, con
       add_running(view, victim.running);
     }
   }
-  return placed;
 }
 
 namespace {

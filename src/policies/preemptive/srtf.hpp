@@ -103,8 +103,9 @@ class ShortestRemaining {
   void take_in(const OracleView& view);
   bool touch_all();
   bool fill(std::uint32_t queue, const OracleView& view, Decision& decision);
-  bool place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision);
-  bool displace(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision);
+  Verdict place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision);
+  void displace(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision,
+                Verdict& verdict);
 
   bool by_service_;
   JobsByDemand<Rank, Running> jobs_;

@@ -112,7 +112,7 @@ def front(options, scratch):
                          "power": powers[-1]},
                 "policies": [{"policy": policy, "parameters": {"base.trials": {"choices": files},
                                                                "base.power": {"choices": powers}}}
-                             for policy in POLICIES[1:]],
+                             for policy in POLICIES[1:5]],
                 "objectives": ["trial_loss", "energy_kwh", "study_span_s"], "compare": ["fifo", POLICIES[0]],
                 "windows": {"jobs": int(jobs), "warmup_jobs": int(warmup), "train": 2, "held_out": 2}, "method": "nsga2",
                 "population": 16, "generations": 6, "seed": 1, "out": str(scratch / "front")}

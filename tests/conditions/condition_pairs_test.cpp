@@ -220,7 +220,7 @@ TEST_F(ConditionPairs, WhatNeedsAnotherConditionIsRefusedWithoutIt) {
   }
 }
 
-// Every row of the table is one of the pairs above, a need, or of a command that is tested elsewhere.
+// Every row of the table is one of the pairs above, a need, or tested elsewhere: of a command, or of requested times.
 TEST_F(ConditionPairs, ThePageTellsEachOfThem) {
   std::ifstream file(test::source_dir() + "/docs/configuration.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
@@ -246,7 +246,7 @@ TEST_F(ConditionPairs, ThePageTellsEachOfThem) {
     if (choice.needs_in_docs) EXPECT_TRUE(tells(name, "no `" + *choice.needs_in_docs)) << name;
   }
   for (const char* elsewhere : {"windows of `train`", "`arrival_scale`", "shuffled windows", "several `cluster_scales`",
-                                "`evaluate --protocol sc20`"}) {
+                                "`evaluate --protocol sc20`", "`--trials`"}) {
     EXPECT_TRUE(tells(elsewhere, "")) << elsewhere;
   }
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_TRUE(is_told[i]) << rows[i].first;

@@ -69,6 +69,8 @@ class EvaluateOptions(TypedDict, total=False):
     qos: str | os.PathLike
     cluster: Sequence[str]
     oversize: Literal["error", "drop", "clamp"]
+    sites: str | os.PathLike
+    router: Sequence[str]
     policy: Sequence[str]
     group: Sequence[str]
     backfill: str | os.PathLike

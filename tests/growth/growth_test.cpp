@@ -37,9 +37,9 @@ struct Doubling {
 // not fit tells nothing of those that ask for less of something: these two show, but less than they grow.
 const std::vector<Doubling>& doublings() {
   static const std::vector<Doubling> all{
-      {"jobs", &WorldSize::jobs, {.jobs = 1000}, 2.35},
+      {"jobs", &WorldSize::jobs, {.jobs = 1000}, 2.45},
       {"nodes", &WorldSize::nodes, {.jobs = 1000, .nodes = 24}, 1.3},
-      {"users", &WorldSize::users, {.jobs = 1500, .users = 200}, 1.3},
+      {"users", &WorldSize::users, {.jobs = 1500, .users = 200}, 1.15},
       {"virtual clusters", &WorldSize::vcs, {.jobs = 1500, .nodes = 40, .vcs = 16}, 1.55},
       {"shapes", &WorldSize::shapes, {.jobs = 1500, .shapes = 64}, 1.5},
   };
@@ -75,7 +75,8 @@ std::vector<Subject> subjects() {
     all.push_back({info.name == "static-partition" ? "static-partition{by=vc,parts=demand}" : info.name});
   }
   for (Subject& subject : all) {
-    if (subject.policy == "allox@gavel" || subject.policy == "elasticflow") subject.parts = 4;
+    const bool is_slow = subject.policy == "elasticflow" || subject.policy.starts_with("rl:");
+    subject.parts = subject.policy == "allox@gavel" ? 8 : is_slow ? 4 : 1;
   }
   for (const char* policy : {"fifo+easy", "sjf+easy", "fifo+sc20"}) all.push_back({policy});
   for (const char* policy : {"fifo+conservative", "slurm+easy"}) all.push_back({.policy = policy, .parts = 4});
@@ -150,7 +151,7 @@ TEST_P(Growth, StaysWithinTheWork) {
       EXPECT_EQ(growth, 0) << said << ", and its exception says that it refuses them";
     } else {
       EXPECT_LE(growth, exception->most) << said << ", in spite of its exception";
-      EXPECT_GT(growth, doubling.most) << said << ", and needs no exception any more";
+      EXPECT_GT(growth, 0.9 * doubling.most) << said << ", and needs no exception any more";
     }
   }
 }
@@ -178,7 +179,7 @@ class Scanning {
     if (what_ == What::nodes) numbers = view.cluster().node_count();
     if (what_ == What::users) numbers = static_cast<std::uint32_t>(view.users().names().size());
     if (what_ == What::shapes) numbers = view.shape_count();
-    if (what_ == What::queues) numbers = view.queue_count();
+    if (what_ == What::queues) numbers = view.queue_count() * view.queue_count();  // once for each is what many do
     // As much as a few look-ups in a map cost.
     for (std::uint32_t i = 0; i < numbers; ++i) {
       for (std::uint32_t bits = i + 1024; bits > 0; bits /= 2) sum_ += bits;

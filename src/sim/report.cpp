@@ -425,19 +425,6 @@ Result<void> write_services(OutputFolder& folder, const std::string& place, cons
   return lists ? folder.write(list, requests_csv(*run.engine)) : Result<void>{};
 }
 
-// Likewise.
-Result<void> write_studies(OutputFolder& folder, const std::string& place, const ReplayInput& input,
-                           const PolicyRun& run) {
-  const std::string table = place + "studies.csv", results = place + "trials.csv", tasks = place + "tasks.csv";
-  if (run.studies.empty()) {
-    for (const std::string& name : {table, results, tasks}) folder.leave_out(name);
-    return {};
-  }
-  auto done = folder.write(table, studies_csv(run.studies, input.conditions.studies));
-  if (done) done = folder.write(results, trials_csv(*run.engine));
-  return done ? folder.write(tasks, tasks_csv(*run.engine)) : done;
-}
-
 Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {
   const std::string name = run.folder + "/timeline.csv", of_power = run.folder + "/power.csv";
   if (!run.timeline) folder.leave_out(name);
@@ -601,7 +588,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
   if (auto done = write_services(folder, place, input, run); !done) return done;
-  if (auto done = write_studies(folder, place, input, run); !done) return done;
+  if (auto done = write_studies(folder, place, input.conditions.studies, run); !done) return done;
   if (auto done = write_gpu_log(folder, input, run); !done) return done;
   if (auto done = write_timeline(folder, run); !done) return done;
   return folder.publish();

@@ -164,4 +164,16 @@ std::string tasks_csv(const Engine& engine) {
   return text;
 }
 
+Result<void> write_studies(OutputFolder& folder, const std::string& place, const StudyModel& model,
+                           const PolicyRun& run) {
+  const std::string table = place + "studies.csv", results = place + "trials.csv", tasks = place + "tasks.csv";
+  if (run.studies.empty()) {
+    for (const std::string& name : {table, results, tasks}) folder.leave_out(name);
+    return {};
+  }
+  auto done = folder.write(table, studies_csv(run.studies, model));
+  if (done) done = folder.write(results, trials_csv(*run.engine));
+  return done ? folder.write(tasks, tasks_csv(*run.engine)) : done;
+}
+
 }  // namespace gpusched

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "gpusched/core/result.hpp"
 #include "gpusched/watch/study_figures.hpp"
+#include "src/base/output_folder.hpp"
 #include "src/base/text_style.hpp"
 
 namespace gpusched {
@@ -27,5 +29,9 @@ std::string trials_csv(const Engine& engine);
 
 /// tasks.csv: a row for each task that ran. Precondition: engine.has_studies().
 std::string tasks_csv(const Engine& engine);
+
+/// The three files of a run, below `place`; without studies, those of an earlier run in the folder go.
+Result<void> write_studies(OutputFolder& folder, const std::string& place, const StudyModel& model,
+                           const PolicyRun& run);
 
 }  // namespace gpusched

@@ -10,12 +10,13 @@ constexpr std::string_view knows_no_vcs = "it knows no virtual clusters, as the 
 constexpr std::string_view share_at_each_round = "every waiting job has a share, and a turn at every round";
 constexpr std::string_view all_running =
     "it places or ranks all running jobs anew at an event, and more nodes run more";
+constexpr std::string_view each_demand = "it looks at all nodes for each demand that waits";
 
 constexpr GrowthException table[] = {
     {"srtf@helios", nodes, 1.5, all_running},
-    {"loaning", nodes, 1.85, "servers to take back are chosen among all that are lent, and jobs fitted to all others"},
-    {"loaning", vcs, 1.95, "services, then jobs, of every virtual cluster are tried on the servers"},
-    {"loaning", shapes, 2, "services, then jobs, of every shape are tried on the servers"},
+    {"loaning", nodes, 1.85, each_demand},
+    {"loaning", vcs, 1.95, each_demand},
+    {"loaning", shapes, 2, each_demand},
     {"tiresias-gittins", nodes, 1.65, "the index of every running job changes all the time"},
     {"tiresias@code", vcs, 0, knows_no_vcs},
     {"srtf@muri", nodes, 1.9, all_running},

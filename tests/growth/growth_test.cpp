@@ -75,8 +75,9 @@ std::vector<Subject> subjects() {
     all.push_back({info.name == "static-partition" ? "static-partition{by=vc,parts=demand}" : info.name});
   }
   for (Subject& subject : all) {
-    const bool is_slow = subject.policy == "elasticflow" || subject.policy.starts_with("rl:");
-    subject.parts = subject.policy == "allox@gavel" ? 8 : is_slow ? 4 : 1;
+    const bool is_slow =
+        subject.policy == "elasticflow" || subject.policy == "allox@gavel" || subject.policy.starts_with("rl:");
+    subject.parts = is_slow ? 4 : 1;
   }
   for (const char* policy : {"fifo+easy", "sjf+easy", "fifo+sc20"}) all.push_back({policy});
   for (const char* policy : {"fifo+conservative", "slurm+easy"}) all.push_back({.policy = policy, .parts = 4});

@@ -359,11 +359,13 @@ std::string_view Packing::name() const {
 void Packing::decide(const View& view, Decision& decision) {
   if (nodes_of_.empty()) nodes_of_.resize(view.job_count());
   bool freed = false;
+  std::vector<JobId> came;
   for (const Event& event : view.events()) {
     freed = freed || brings_room(event.kind);
     if (event.job == no_job && event.node != no_node) packer_.changed(event.node);
     const View then = view.at(event);
-    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);
+    if (event.kind == EventKind::submit) came.push_back(event.job);
+    if (event.kind == EventKind::withdraw && std::erase(came, event.job) == 0) waiting_.erase(then, event.job);
     if (!leaves_cluster(event.kind)) continue;
     for (const NodeTasks& part : nodes_of_[index(event.job)]) {
       packer_.left(part.node, event.job);
@@ -374,11 +376,10 @@ void Packing::decide(const View& view, Decision& decision) {
     if (event.kind != EventKind::finish) waiting_.push(then, event.job, then.queue_place(event.job).number);
   }
   if (freed) start_waiting(view, decision);
-  for (const Event& event : view.events()) {
-    if (event.kind != EventKind::submit) continue;
+  for (const JobId job : came) {
     // One that waits for the same thing has the right of way.
-    if (waiting_.waits_like(view, event.job) || !try_start(view, decision, event.job)) {
-      waiting_.push(view, event.job, view.queue_place(event.job).number);
+    if (waiting_.waits_like(view, job) || !try_start(view, decision, job)) {
+      waiting_.push(view, job, view.queue_place(job).number);
     }
   }
 }

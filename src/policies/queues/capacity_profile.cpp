@@ -92,12 +92,12 @@ void CapacityProfile::change(Time start, Time end, const Gang& gang, int sign) {
 // From the last end backwards: what is held before an end is what is held behind it, and the gang.
 void CapacityProfile::take_from(Time now, std::span<const Holder> holders) {
   std::vector<Time> begins;
-  std::vector<std::int64_t> rows, row = empty_, behind;
+  std::vector<std::int64_t> rows, row = empty_;
   for (auto holder = holders.rbegin(); holder != holders.rend();) {
     const Time end = holder->end;
-    behind.assign(row.begin(), row.end());
+    const std::vector<std::int64_t> behind = row;
     for (; holder != holders.rend() && holder->end == end; ++holder) add(row.data(), holder->gang, -1);
-    if (by_node_ ? row == behind : row[0] == behind[0]) continue;  // jobs without GPUs
+    if (row == behind) continue;
     begins.push_back(end);
     rows.insert(rows.end(), behind.begin(), behind.end());
   }

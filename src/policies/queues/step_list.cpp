@@ -109,13 +109,8 @@ void StepList::add(At first, At last, std::int64_t more) {
     }
     const auto from = block.rows.begin() + static_cast<std::ptrdiff_t>(first.step);
     const auto to = ends_here ? block.rows.begin() + static_cast<std::ptrdiff_t>(last.step) : block.rows.end();
-    for (auto row = from; row != to; ++row) {
-      *row += more;
-      block.least = *row < block.least ? *row : block.least;
-      block.most = *row > block.most ? *row : block.most;
-    }
-    // These are bounds now: the least may have risen, or the most fallen.
-    if (++block.changes % 8 == 0) block.measure();
+    std::for_each(from, to, [more](std::int64_t& row) { row += more; });
+    block.measure();
     if (ends_here) return;
   }
 }

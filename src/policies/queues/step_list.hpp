@@ -74,8 +74,7 @@ class StepList {
     std::vector<Time> begins = {};  // not empty
     std::vector<std::int64_t> rows = {};
     std::int64_t more = 0;             // width 1: to be added to each of `rows`
-    std::int64_t least = 0, most = 0;  // width 1: none of `rows` is less, or more
-    std::uint32_t changes = 0;         // of some of them
+    std::int64_t least = 0, most = 0;  // width 1: of `rows`
 
     void measure();
   };

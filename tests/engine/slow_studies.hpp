@@ -29,7 +29,7 @@ struct SlowStudy {
   }
 };
 
-struct SlowJob {
+struct SlowStudyJob {
   std::int64_t submit = 0, work = 0;
   std::uint32_t gpus = 1;
 };
@@ -59,7 +59,7 @@ struct SlowTask {
 class SlowStudies {
  public:
   std::uint32_t gpus = 1;
-  std::vector<SlowJob> jobs;
+  std::vector<SlowStudyJob> jobs;
   std::vector<SlowStudy> studies;
 
   // What came of it.

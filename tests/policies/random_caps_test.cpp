@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gpusched/data/job_limits.hpp"
 #include "gpusched/policy/progress_watch.hpp"
 #include "tests/policies/contestants.hpp"
 #include "tests/policies/random_world.hpp"
@@ -92,10 +93,13 @@ INSTANTIATE_TEST_SUITE_P(Policies, RandomCaps, testing::ValuesIn(contestants()),
 TEST_P(RandomCaps, AreKeptAndNobodyWaitsForEver) {
   const WorldKind kind = kind_for(GetParam().policy);
   for (std::uint64_t seed = 1; seed <= random_runs(usual_capped_worlds); ++seed) {
-    const RandomWorld world = random_world(seed, kind);
+    RandomWorld world = random_world(seed, kind);
     if (world.jobs.size() == 0) continue;
+    if (seed % 3 == 0) world.cluster.limits = {{.per = LimitOwner::user, .most = {.jobs = 2}}};
+    const NodeFailures failures = seed % 4 == 0 ? random_failures(world, seed) : NodeFailures{};
+    const JobChanges changes = seed % 4 == 1 ? random_changes(world, seed, kind) : JobChanges{};
     const PowerModel power = random_capped_power(seed, world.cluster, world.jobs.submit(JobId{0}));
-    const auto fault = fault_of_caps(GetParam(), world, {.power = &power});
+    const auto fault = fault_of_caps(GetParam(), world, {.failures = &failures, .changes = &changes, .power = &power});
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
   }
 }

@@ -21,7 +21,7 @@ class AshaByPromotion {
  public:
   static constexpr bool keeps_worker = false;     ///< a trial that goes on waits for a worker like any other
   static constexpr bool changes_its_mind = true;  ///< later results may change what was asked for and did not begin
-
+  /// A search that has drawn `trials` configurations and trains them along `rungs`.
   AshaByPromotion(const TrialRungs& rungs, std::uint32_t trials)
       : rungs_(rungs), trials_(trials), results_(rungs.count()) {}
 
@@ -80,7 +80,7 @@ class AshaByStopping {
  public:
   static constexpr bool keeps_worker = true;       ///< a trial that goes on keeps its worker
   static constexpr bool changes_its_mind = false;  ///< what was asked for stays
-
+  /// As AshaByPromotion's.
   AshaByStopping(const TrialRungs& rungs, std::uint32_t trials)
       : rungs_(rungs), trials_(trials), losses_(rungs.count()) {}
 

@@ -19,7 +19,7 @@ class HyperbandSearch {
  public:
   static constexpr bool keeps_worker = false;      ///< as in AshaByPromotion
   static constexpr bool changes_its_mind = false;  ///< what was asked for stays
-
+  /// Brackets over `rungs`; `halving`: the first one alone, which is successive halving.
   HyperbandSearch(const TrialRungs& rungs, bool halving) : rungs_(rungs), halving_(halving), bracket_(rungs.count()) {
     begin_bracket();
   }
@@ -99,7 +99,7 @@ class RandomTrials {
  public:
   static constexpr bool keeps_worker = false;      ///< as in AshaByPromotion
   static constexpr bool changes_its_mind = false;  ///< what was asked for stays
-
+  /// Each of `trials` is trained to the last of `rungs`.
   RandomTrials(const TrialRungs& rungs, std::uint32_t trials) : rungs_(rungs), trials_(trials) {}
 
   /// As in AshaByPromotion. \{

@@ -15,7 +15,7 @@ struct TrialTask {
   std::uint32_t rung = 0;   ///< 0: the shortest
   TrialUnits from = 0;      ///< done before
   TrialUnits to = 0;        ///< then
-
+  /// Same in all of them.
   friend bool operator==(const TrialTask&, const TrialTask&) = default;
 };
 

@@ -108,7 +108,11 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
     const auto specs = parse_contestants(registry, std::vector<std::string>{routed.policy});
     if (!specs) return in_search_file(search, {.message = specs.error().to_string(), .field = "/compare"});
     for (const PolicySpec& spec : *specs) {
-      runs.heuristics_.push_back(routed_text(spec.text, routed.router));
+      std::string text = routed_text(spec.text, routed.router);
+      if (std::find(runs.heuristics_.begin(), runs.heuristics_.end(), text) != runs.heuristics_.end()) {
+        return in_search_file(search, {.message = "'" + text + "' is there twice", .field = "/compare"});
+      }
+      runs.heuristics_.push_back(std::move(text));
       if (auto made = runs.check(runs.heuristics_.back()); !made) {
         return in_search_file(search, {.message = made.error().to_string(), .field = "/compare"});
       }

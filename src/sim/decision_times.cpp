@@ -9,20 +9,20 @@
 namespace gpusched {
 namespace {
 
-constexpr std::uint64_t steps = 64;  // buckets of each power of two
+constexpr std::uint64_t buckets_of_power = 64;  // buckets of each power of two
 
 // Below 64 ns each value has a bucket; above, values that agree in their first seven bits share one.
 std::size_t bucket_of(std::uint64_t ns) {
-  if (ns < steps) return ns;
+  if (ns < buckets_of_power) return ns;
   const auto shift = static_cast<std::size_t>(std::bit_width(ns) - 7);
-  return (shift + 1) * steps + ((ns >> shift) - steps);
+  return (shift + 1) * buckets_of_power + ((ns >> shift) - buckets_of_power);
 }
 
 // The largest value of a bucket.
 std::uint64_t end_of(std::size_t bucket) {
-  if (bucket < steps) return bucket;
-  const std::size_t shift = bucket / steps - 1;
-  return ((bucket % steps + steps + 1) << shift) - 1;
+  if (bucket < buckets_of_power) return bucket;
+  const std::size_t shift = bucket / buckets_of_power - 1;
+  return ((bucket % buckets_of_power + buckets_of_power + 1) << shift) - 1;
 }
 
 }  // namespace

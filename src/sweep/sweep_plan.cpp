@@ -80,7 +80,8 @@ std::vector<std::string> files_of_sites(const std::string& path) {
   const auto text = read_text_file(path);
   const auto json = text ? parse_json_strictly(*text, path) : Result<Json>(Json());
   if (!json) return names;
-  for (const auto& [place, value] : json->flatten().items()) {
+  const Json values = json->flatten();
+  for (const auto& [place, value] : values.items()) {
     if (!value.is_string()) continue;
     const std::string beside = path_beside(path, value.get<std::string>());
     std::error_code ignored;

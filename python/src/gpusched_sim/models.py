@@ -36,7 +36,8 @@ class _Layer(NamedTuple):
     biases: numpy.ndarray  # [outputs]
 
     def __call__(self, inputs: numpy.ndarray) -> numpy.ndarray:
-        return inputs @ self.weights.T + self.biases
+        # In 64 bits: products of matrices sum the same row in an order that hangs on its place, and equal jobs score alike.
+        return (inputs.astype(numpy.float64) @ self.weights.T + self.biases).astype(numpy.float32)
 
 
 def _layers(kind: str, width: int, hidden: int) -> dict[str, tuple[int, int]]:

@@ -32,7 +32,7 @@ struct Unit {
 
 constexpr double grams_per_pound = 453.59237;
 
-constexpr std::array<Unit, 13> units{{
+constexpr std::array<Unit, 13> signal_units{{
     {SignalKind::carbon, "g/kWh", 1, {"g_per_kwh", "gco2_per_kwh", "gco2eq_per_kwh"}},
     {SignalKind::carbon, "kg/MWh", 1, {"kg_per_mwh", "kgco2_per_mwh", "kgco2eq_per_mwh"}},
     {SignalKind::carbon, "kg/kWh", 1000, {"kg_per_kwh", "kgco2_per_kwh", "kgco2eq_per_kwh"}},
@@ -70,21 +70,22 @@ bool ends_in(std::string_view name, std::string_view word) {
 // The unit that a column's name says; those of Electricity Maps and of tables made from it say no unit.
 const Unit* unit_of_column(std::string_view column) {
   const std::string name = plain(column);
-  for (const Unit& unit : units) {
+  for (const Unit& unit : signal_units) {
     if (std::any_of(unit.words.begin(), unit.words.end(), [&](auto word) { return ends_in(name, word); })) return &unit;
   }
   const bool is_intensity = name.starts_with("carbon_intensity") || name == "gco2_direct" || name == "gco2_lca";
-  return is_intensity ? &units[0] : nullptr;
+  return is_intensity ? &signal_units[0] : nullptr;
 }
 
 const Unit* unit_by_name(std::string_view name) {
-  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) { return unit.name == name; });
-  return found == units.end() ? nullptr : &*found;
+  const auto found =
+      std::find_if(signal_units.begin(), signal_units.end(), [&](const Unit& unit) { return unit.name == name; });
+  return found == signal_units.end() ? nullptr : &*found;
 }
 
 std::string units_of(SignalKind kind) {
   std::string text;
-  for (const Unit& unit : units) {
+  for (const Unit& unit : signal_units) {
     if (unit.kind == kind) text += (text.empty() ? "" : "|") + std::string(unit.name);
   }
   return text;

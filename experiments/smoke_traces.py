@@ -254,7 +254,7 @@ def write_dlrm(folder):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
     for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel,

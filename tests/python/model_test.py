@@ -48,13 +48,34 @@ def test_shipped_models_choose_alike(name):
     assert program == python
 
 
-@pytest.mark.parametrize("kind, hidden, mode", [
+EVERY_NETWORK = pytest.mark.parametrize("kind, hidden, mode", [
     ("index", 0, "fit_or_wait"), ("index", 5, "reserve"), ("rank", 0, "preempt"), ("rank", 6, "preempt"), ("kernel", 0, "fit_or_wait"),
     ("kernel@sc20", 0, "select_blocking"), ("deepsets", 0, "fit_or_wait"), ("attention", 0, "backfill"),
 ])
+
+
+@EVERY_NETWORK
 def test_every_network_chooses_alike(tmp_path, kind, hidden, mode):
     program, python = hashes(random_model(tmp_path / "model", kind, hidden, mode))
     assert program == python
+
+
+@EVERY_NETWORK
+def test_every_network_is_an_onnx_file(tmp_path, kind, hidden, mode):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    folder, file = random_model(tmp_path / "model", kind, hidden, mode), str(tmp_path / "model.onnx")
+    gs.export_onnx(folder, file)
+    function, network = gs.load_model(folder), gs.onnx_agent(file)
+    assert network.options == function.options
+    env = gs.VectorEnv("synthetic:philly", "4x8", 5, window_jobs=64, oversize="drop", **function.options)
+    observation, _ = env.reset(seed=1)
+    for _ in range(30):
+        logits = function(observation)
+        numpy.testing.assert_allclose(network(observation), logits, rtol=1e-4, atol=1e-5)
+        observation = env.step(logits if mode == "preempt" else logits.argmax(axis=1))[0]
+    runs = gs.replay(TRACE, "4x8", [f"rl:{folder}", file], oversize="drop")
+    assert runs[0].history_hash == runs[1].history_hash
 
 
 def test_a_model_is_a_function_of_observations():

@@ -17,7 +17,7 @@ from .sweeps import Sweep, sweep, sweep_list
 from .tables import Table
 
 __all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Steps", "Sweep", "Table", "Trace", "VectorEnv", "View", "__version__",
-           "evaluate", "load_model", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report",
+           "evaluate", "export_onnx", "load_model", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report",
            "sweep", "sweep_list", "trace_from_columns"]
 
 
@@ -35,4 +35,7 @@ def __getattr__(name):
     if name == "load_model":
         from .models import load_model  # numpy is loaded where it is used
         return load_model
+    if name == "export_onnx":
+        from .onnx_export import export_onnx  # as is onnx
+        return export_onnx
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

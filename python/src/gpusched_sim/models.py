@@ -168,6 +168,27 @@ def _crc32c(data: bytes) -> int:
     return total ^ 0xFFFFFFFF
 
 
+def _read(folder: str) -> tuple[dict[str, Any], _Network]:
+    """What the network of the folder chooses and knows, and the network."""
+    path = os.path.join(folder, "model.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            model = json.load(file)
+        with open(os.path.join(folder, "weights.bin"), "rb") as file:
+            data = file.read()
+    except (OSError, ValueError) as error:
+        raise _core.Error(f"{folder}: {error}") from None
+    if not isinstance(model, dict) or (model.get("format"), model.get("version")) != ("gpusched trained scheduler", 1):
+        raise _core.Error(f"{path}: expected the format 'gpusched trained scheduler', version 1")
+    if len(data) != 4 * model["parameters"] or _crc32c(data) != model["weights_crc32c"]:
+        raise _core.Error(f"{folder}/weights.bin: does not match size and checksum in model.json")
+    network = model["network"] = dict({"hidden": 0, "hold_s": 0, "hold_jobs": 0, "heads": 4, "width": 32}, **model["network"])
+    if network["hold_s"] or network["hold_jobs"] or model["agenda"].get("node_speeds"):
+        raise _core.Error(f"{path}: a network that steers or chooses GPU types; run it as 'rl:{folder}'")
+    options = {name: value for name, value in model["agenda"].items() if value != 0 or name != "starvation_s"}
+    return options, _Network(model, numpy.frombuffer(data, dtype="<f4"))
+
+
 def load_model(folder: str | os.PathLike) -> Agent:
     """Reads what `gpusched train` wrote as a function of observations, which needs numpy alone.
 
@@ -189,27 +210,10 @@ def load_model(folder: str | os.PathLike) -> Agent:
         A file is missing or is no such model; or the network is one whose weights are actions themselves (hold_s, hold_jobs)
         or that chooses GPU types (node_speeds), which `"rl:FOLDER"` runs.
     """
-    folder = os.fspath(folder)
-    path = os.path.join(folder, "model.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            model = json.load(file)
-        with open(os.path.join(folder, "weights.bin"), "rb") as file:
-            data = file.read()
-    except (OSError, ValueError) as error:
-        raise _core.Error(f"{folder}: {error}") from None
-    if not isinstance(model, dict) or (model.get("format"), model.get("version")) != ("gpusched trained scheduler", 1):
-        raise _core.Error(f"{path}: expected the format 'gpusched trained scheduler', version 1")
-    if len(data) != 4 * model["parameters"] or _crc32c(data) != model["weights_crc32c"]:
-        raise _core.Error(f"{folder}/weights.bin: does not match size and checksum in model.json")
-    network = model["network"] = dict({"hidden": 0, "hold_s": 0, "hold_jobs": 0, "heads": 4, "width": 32}, **model["network"])
-    if network["hold_s"] or network["hold_jobs"] or model["agenda"].get("node_speeds"):
-        raise _core.Error(f"{path}: a network that steers or chooses GPU types; run it as 'rl:{folder}'")
-    act = _Network(model, numpy.frombuffer(data, dtype="<f4"))
-    preempt = model["agenda"]["mode"] == "preempt"
-    options = {name: value for name, value in model["agenda"].items() if value != 0 or name != "starvation_s"}
+    options, act = _read(os.fspath(folder))
+    preempt = options["mode"] == "preempt"
 
     def scores(observation: Mapping[str, numpy.ndarray]) -> numpy.ndarray:
         return act(observation)[:, :-1]
 
-    return Agent(scores if preempt else act, name=os.path.basename(os.path.normpath(folder)), **options)
+    return Agent(scores if preempt else act, name=os.path.basename(os.path.normpath(os.fspath(folder))), **options)

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -72,10 +73,37 @@ class OpenCall {
 /// What the interpreter calls when it ends.
 void end_open_calls();
 
+/// How much of a call's work is done, which a callable of Python is told of now and then, and at its end.
+class ToldProgress {
+ public:
+  /// `callable` takes (done, total); None: nobody is told.
+  explicit ToldProgress(nb::object callable) : callable_(std::move(callable)) {}
+
+  /// From the thread that works: `done` counts up to `total`, and outlives the calls of tell().
+  void follow(const std::atomic<std::uint64_t>& done, std::uint64_t total) {
+    total_ = total;
+    done_ = &done;
+  }
+  /// From the interpreter's thread.
+  void tell() {
+    const std::atomic<std::uint64_t>* const done = done_;
+    if (done == nullptr || callable_.is_none()) return;
+    const std::pair<std::uint64_t, std::uint64_t> now{*done, total_};
+    if (std::exchange(told_, now) != now) callable_(now.first, now.second);
+  }
+
+ private:
+  nb::object callable_;
+  std::atomic<const std::atomic<std::uint64_t>*> done_ = nullptr;
+  std::atomic<std::uint64_t> total_ = 0;
+  std::pair<std::uint64_t, std::uint64_t> told_ = {};
+};
+
 /// Runs `work` on another thread without the interpreter's lock and looks for signals meanwhile: an interrupt sets
-/// `stop`, waits for the work to end and raises KeyboardInterrupt. What `work` throws is thrown here.
+/// `stop`, waits for the work to end and raises KeyboardInterrupt. What `work` or `told`, which is called with the lock,
+/// throws is thrown here; the latter sets `stop` too.
 template <class Work>
-void run_unlocked(std::atomic<bool>& stop, Work work) {
+void run_unlocked(std::atomic<bool>& stop, Work work, ToldProgress* told = nullptr) {
   const OpenCall open(&stop);
   std::mutex mutex;
   std::condition_variable ended;
@@ -96,6 +124,15 @@ void run_unlocked(std::atomic<bool>& stop, Work work) {
     ended.notify_one();
   });
   bool interrupted = false;
+  std::exception_ptr failure_of_told;
+  const auto tell = [&] {
+    try {
+      if (told != nullptr && !failure_of_told) told->tell();
+    } catch (...) {
+      failure_of_told = std::current_exception();
+      stop = true;
+    }
+  };
   for (bool is_done = false; !is_done;) {
     {
       const nb::gil_scoped_release unlocked;
@@ -104,6 +141,7 @@ void run_unlocked(std::atomic<bool>& stop, Work work) {
       is_done = done;
     }
     if (!interrupted && PyErr_CheckSignals() != 0) interrupted = stop = true;
+    if (!interrupted) tell();
     if (interrupted && !is_done) {  // what waits for the worker must not run with an error set
       nb::error_scope keep;
       const nb::gil_scoped_release unlocked;
@@ -116,6 +154,7 @@ void run_unlocked(std::atomic<bool>& stop, Work work) {
     worker.join();
   }
   if (interrupted) throw nb::python_error();
+  if (failure_of_told) std::rethrow_exception(failure_of_told);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -116,7 +116,8 @@ Result<ReplayInput> load(const Scenario& scenario, const PolicyRegistry& registr
   return prepare_replay(scenario, registry, *std::move(fitted));
 }
 
-nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dict& callables, bool tables) {
+nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dict& callables, bool tables,
+                const nb::object& told) {
   Scenario scenario;
   set_keywords(scenario_fields(scenario), keywords);
   if (trace != nullptr) scenario.trace = trace->trace->report.path;
@@ -139,13 +140,18 @@ nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dic
   const std::uint64_t threads = added.empty() ? scenario.threads : 1;  // one at a time holds the interpreter's lock
   std::optional<Result<ReplayInput>> input;
   std::optional<Result<std::vector<PolicyRun>>> runs;
-  run_unlocked(stop, [&] {
-    input.emplace(load(scenario, registry, trace));
-    if (!*input) return;
-    ReplayProgress progress;
-    progress.stop = &stop;
-    runs.emplace(run_replay(**input, registry, threads, {.splits = false, .job_files = tables}, progress));
-  });
+  ReplayProgress progress;
+  progress.stop = &stop;
+  ToldProgress progress_told(told);
+  run_unlocked(
+      stop,
+      [&] {
+        input.emplace(load(scenario, registry, trace));
+        if (!*input) return;
+        progress_told.follow(progress.finished_jobs, (*input)->trace.jobs.size() * (*input)->specs.size());
+        runs.emplace(run_replay(**input, registry, threads, {.splits = false, .job_files = tables}, progress));
+      },
+      &progress_told);
   for (const auto& callable : added) callable->rethrow();
   good(*input ? Result<void>{} : Unexpected{input->error()});
   good(*runs ? Result<void>{} : Unexpected{runs->error()});
@@ -175,7 +181,7 @@ void rename(EvaluateScenario& scenario, Lineup& lineup, const std::map<std::stri
 }
 
 nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
-                  const std::map<std::string, std::string>& shown) {
+                  const std::map<std::string, std::string>& shown, const nb::object& told) {
   EvaluateScenario scenario;
   set_keywords(evaluate_fields(scenario), keywords);
   if (scenario.protocol != "windows") throw InputError("protocol: evaluate() has windows alone; the program has sc20");
@@ -191,14 +197,19 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
   const std::uint64_t threads = added.empty() ? scenario.threads : 1;
   std::optional<Result<EvaluationPlan>> plan;
   std::optional<Result<EvaluationOutcome>> outcome;
-  run_unlocked(stop, [&] {
-    plan.emplace(load_evaluation(scenario, registry));
-    if (!*plan) return;
-    rename(scenario, (*plan)->lineup, shown);
-    EvaluationProgress progress;
-    progress.stop = &stop;
-    outcome.emplace(run_evaluation(**plan, registry, threads, progress));
-  });
+  EvaluationProgress progress;
+  progress.stop = &stop;
+  ToldProgress progress_told(told);
+  run_unlocked(
+      stop,
+      [&] {
+        plan.emplace(load_evaluation(scenario, registry));
+        if (!*plan) return;
+        rename(scenario, (*plan)->lineup, shown);
+        progress_told.follow(progress.done, (*plan)->runs());
+        outcome.emplace(run_evaluation(**plan, registry, threads, progress));
+      },
+      &progress_told);
   for (const auto& callable : added) callable->rethrow();
   good(*plan ? Result<void>{} : Unexpected{plan->error()});
   good(*outcome ? Result<void>{} : Unexpected{outcome->error()});
@@ -244,12 +255,14 @@ nb::list policies() {
 }  // namespace
 
 void bind_runs(nb::module_& module) {
-  module.def("replay", &replay, nb::arg("keywords"), nb::arg("trace").none(), nb::arg("callables"), nb::arg("tables"));
+  module.def("replay", &replay, nb::arg("keywords"), nb::arg("trace").none(), nb::arg("callables"), nb::arg("tables"),
+             nb::arg("progress").none());
   module.def("replay_keywords", [] {
     Scenario scenario;
     return keywords_of(scenario_fields(scenario));
   });
-  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"), nb::arg("shown"));
+  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"), nb::arg("shown"),
+             nb::arg("progress").none());
   module.def("evaluate_keywords", [] {
     EvaluateScenario scenario;
     return keywords_of(evaluate_fields(scenario));

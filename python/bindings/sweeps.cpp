@@ -51,7 +51,8 @@ Result<SweepEnd> list_of(const SweepPlan& plan) {
   return end;
 }
 
-Result<SweepEnd> run_all(const SweepPlan& plan, const PolicyRegistry& registry, bool retry, std::atomic<bool>& stop) {
+Result<SweepEnd> run_all(const SweepPlan& plan, const PolicyRegistry& registry, bool retry, SweepProgress& progress,
+                         ToldProgress& told) {
   if (plan.sweep.out.empty()) return unexpected("out: expected a folder for the results");
   const auto folder = HeldFolder::open(plan.sweep.out);
   if (!folder) return Unexpected{folder.error()};
@@ -62,8 +63,7 @@ Result<SweepEnd> run_all(const SweepPlan& plan, const PolicyRegistry& registry, 
   const auto states = store->states();
   if (!states) return Unexpected{states.error()};
   const std::vector<std::uint64_t> todo = runs_to_do(plan, *states, retry);
-  SweepProgress progress;
-  progress.stop = &stop;
+  told.follow(progress.ended, todo.size());
   const auto ran = run_here(plan, registry, *store, todo, files, progress);
   auto outcome = files.write();
   if (!ran) return Unexpected{ran.error()};
@@ -78,17 +78,23 @@ Result<SweepEnd> run_all(const SweepPlan& plan, const PolicyRegistry& registry, 
 }
 
 nb::dict sweep(const std::string& text, const std::string& file, const std::string& keywords, bool retry,
-               bool dry_run) {
+               bool dry_run, const nb::object& told) {
   refuse_keywords(keywords, {{"slurm_options", "of `gpusched sweep --launcher slurm`"},
                              {"runs_per_task", "of `gpusched sweep --launcher slurm`"}});
   const PolicyRegistry registry = PolicyRegistry::standard();
   std::atomic<bool> stop = false;
   std::optional<Result<SweepPlan>> plan;
   std::optional<Result<SweepEnd>> end;
-  run_unlocked(stop, [&] {
-    plan.emplace(plan_of(text, file, keywords, registry));
-    if (*plan) end.emplace(dry_run ? list_of(**plan) : run_all(**plan, registry, retry, stop));
-  });
+  SweepProgress progress;
+  progress.stop = &stop;
+  ToldProgress progress_told(told);
+  run_unlocked(
+      stop,
+      [&] {
+        plan.emplace(plan_of(text, file, keywords, registry));
+        if (*plan) end.emplace(dry_run ? list_of(**plan) : run_all(**plan, registry, retry, progress, progress_told));
+      },
+      &progress_told);
   check(*plan ? Result<void>{} : Unexpected{plan->error()});
   const SweepEnd done = value_or_raise(*std::move(end));
   nb::list failures;
@@ -116,7 +122,7 @@ void bind_sweeps(nb::module_& module) {
     return keywords_of(sweep_own_fields(sweep));
   });
   module.def("sweep", &sweep, nb::arg("text"), nb::arg("file"), nb::arg("keywords"), nb::arg("retry"),
-             nb::arg("dry_run"));
+             nb::arg("dry_run"), nb::arg("progress").none());
 }
 
 }  // namespace gpusched::python

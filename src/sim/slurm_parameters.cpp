@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/number_text.hpp"
 #include "src/policies/backfill/backfill.hpp"
 
 namespace gpusched {
@@ -34,21 +35,72 @@ double qos_scale(const SlurmSite& site, const JobTable& jobs) {
   return of_table > 0 ? static_cast<double>(of_jobs) / of_table : 1;
 }
 
+// One that may be preempted, or preempts: a QOS or a partition.
+struct PreemptedClass {
+  std::string name;
+  SlurmPreempted own = {};
+  double tier = 0;
+  std::vector<std::string> preempts = {};
+};
+
+// Those that have jobs.
+std::vector<PreemptedClass> preempted_classes(const SlurmSite& site, const JobTable& jobs) {
+  std::vector<PreemptedClass> classes;
+  if (site.conf->preempt_type == SlurmPreemptType::partition) {
+    for (const SlurmPartition& partition : site.conf->partitions) {
+      if (jobs.vcs().find(partition.name) == no_index) continue;
+      classes.push_back({.name = partition.name, .own = partition.preempted, .tier = partition.tier});
+    }
+  } else if (site.conf->preempt_type == SlurmPreemptType::qos && site.qos) {
+    for (const SlurmQos& row : site.qos->rows) {
+      if (jobs.qos_names().find(row.name) == no_index) continue;
+      classes.push_back({.name = row.name, .own = row.preempted, .preempts = row.preempts});
+    }
+  }
+  return classes;
+}
+
+void add_preemption(const SlurmSite& site, const JobTable& jobs, std::map<std::string, ParameterValue>& parameters) {
+  const SlurmPreempted& of_cluster = site.conf->preempted;
+  std::vector<std::string> rights, grace, exempt;
+  const std::vector<PreemptedClass> classes = preempted_classes(site, jobs);
+  for (const PreemptedClass& below : classes) {
+    if (!below.own.is_allowed.value_or(of_cluster.is_allowed.value_or(false))) continue;
+    for (const PreemptedClass& above : classes) {
+      const bool is_listed =
+          std::find(above.preempts.begin(), above.preempts.end(), below.name) != above.preempts.end();
+      if (is_listed || above.tier > below.tier) rights.push_back(above.name + ">" + below.name);
+    }
+    const Time least = below.own.exempt.value_or(of_cluster.exempt.value_or(Time{}));
+    if (below.own.grace.value_or(Time{}).us > 0) grace.push_back(below.name + "=" + exact_seconds(*below.own.grace));
+    if (least.us > 0) exempt.push_back(below.name + "=" + exact_seconds(least));
+  }
+  const bool by_qos = site.conf->preempt_type != SlurmPreemptType::partition;
+  parameters["preempts"] = std::move(rights);
+  parameters["preempts_by"] = std::string(by_qos ? "qos" : "partition");
+  parameters["grace_s"] = std::move(grace);
+  parameters["exempt_s"] = std::move(exempt);
+  parameters["youngest_first"] = site.conf->youngest_first;
+}
+
 std::map<std::string, ParameterValue> parameters_of(const SlurmSite& site, const JobTable& jobs) {
   const SlurmConf& conf = *site.conf;
   constexpr double without_decay_s = 1e12;
   const auto weight = [&](double value) { return conf.multifactor ? value : 0.0; };
-  return {{"weight_age", weight(conf.weight_age)},
-          {"weight_fair_share", weight(conf.weight_fair_share)},
-          {"weight_size", weight(conf.weight_size)},
-          {"weight_partition", weight(conf.weight_partition)},
-          {"weight_qos", weight(conf.weight_qos * qos_scale(site, jobs))},
-          {"max_age_s", std::max(1.0, to_seconds(conf.max_age))},
-          {"half_life_s", conf.half_life == Time{} ? without_decay_s : to_seconds(conf.half_life)},
-          {"partition_factors", partition_factors(conf, jobs)},
-          {"bf_window_s", to_seconds(conf.bf_window)},
-          {"bf_max_job_test", conf.bf_max_job_test},
-          {"bf_interval_s", to_seconds(conf.bf_interval)}};
+  std::map<std::string, ParameterValue> parameters{
+      {"weight_age", weight(conf.weight_age)},
+      {"weight_fair_share", weight(conf.weight_fair_share)},
+      {"weight_size", weight(conf.weight_size)},
+      {"weight_partition", weight(conf.weight_partition)},
+      {"weight_qos", weight(conf.weight_qos * qos_scale(site, jobs))},
+      {"max_age_s", std::max(1.0, to_seconds(conf.max_age))},
+      {"half_life_s", conf.half_life == Time{} ? without_decay_s : to_seconds(conf.half_life)},
+      {"partition_factors", partition_factors(conf, jobs)},
+      {"bf_window_s", to_seconds(conf.bf_window)},
+      {"bf_max_job_test", conf.bf_max_job_test},
+      {"bf_interval_s", to_seconds(conf.bf_interval)}};
+  add_preemption(site, jobs, parameters);
+  return parameters;
 }
 
 }  // namespace
@@ -59,7 +111,12 @@ void set_slurm_parameters(const SlurmSite& site, const JobTable& jobs, bool may_
   const auto easy = parse_backfill("easy");
   for (PolicySpec& policy : policies) {
     if (policy.name != "slurm") continue;
-    for (auto& [name, value] : parameters_of(site, jobs)) policy.given.try_emplace(name, value);
+    // Whose rights they are and what they are is said in one place.
+    const bool has_own_rights = policy.given.contains("preempts");
+    for (auto& [name, value] : parameters_of(site, jobs)) {
+      const bool of_rights = name == "preempts_by" || name == "grace_s" || name == "exempt_s";
+      if (!has_own_rights || !of_rights) policy.given.try_emplace(name, value);
+    }
     if (may_backfill && site.conf->backfills && easy) backfill_by_default(registry, *easy, {&policy, 1});
   }
 }

@@ -15,7 +15,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/world/cluster_reader.hpp"
-#include "src/world/power_fields.hpp"
+#include "src/world/sites_reader.hpp"
 #include "src/world/slurm_site.hpp"
 #include "traces/core/input_file.hpp"
 #include "traces/core/trace_reader.hpp"
@@ -73,24 +73,6 @@ std::string part_of(const Json& values, Wanted wanted) {
   return json_text(part, -1);
 }
 
-// The file of sites, and whatever it names that is a file beside it.
-std::vector<std::string> files_of_sites(const std::string& path) {
-  if (path.empty()) return {};
-  std::vector<std::string> names{path};
-  const auto text = read_text_file(path);
-  const auto json = text ? parse_json_strictly(*text, path) : Result<Json>(Json());
-  if (!json) return names;
-  const Json values = json->flatten();
-  for (const auto& [place, value] : values.items()) {
-    if (!value.is_string()) continue;
-    const std::string beside = path_beside(path, value.get<std::string>());
-    std::error_code ignored;
-    if (fs::is_regular_file(beside, ignored) && std::find(names.begin(), names.end(), beside) == names.end())
-      names.push_back(beside);
-  }
-  return names;
-}
-
 class Planner {
  public:
   Planner(SweepPlan& plan, const PolicyRegistry& registry) : plan_(&plan), registry_(&registry) {}
@@ -143,8 +125,10 @@ class Planner {
     if (!run.cluster.empty() && known_clusters_.insert(run.cluster).second) {
       if (const auto cluster = parse_cluster(run.cluster); !cluster) return Unexpected{cluster.error()};
     }
-    for (const std::string& file : files_of_sites(point.sites)) {
-      if (auto done = add_file(file, contents); !done) return done;
+    if (!point.sites.empty()) {
+      for (const std::string& file : files_of_sites(point.sites)) {
+        if (auto done = add_file(file, contents); !done) return done;
+      }
     }
     const auto checked = check_policy(run);
     if (!checked) return Unexpected{checked.error()};

@@ -149,6 +149,7 @@ class SitesBuilder {
     }
     path = path_beside(file_, path);
     found_.files.push_back(path);
+    for (std::string& file : files_of_failures(path)) found_.files.push_back(std::move(file));
     auto failures = gpusched::read_failures(path, found_.clusters.back(), jobs_.submit(JobId{0}),
                                             Rng(seed_).split("site").split(world().sites.size()).next());
     if (!failures) fail(failures.error());
@@ -341,6 +342,27 @@ Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace,
   const auto text = read_text_file(path);
   if (!text) return Unexpected{text.error()};
   return sites_from_json(*text, path, trace, jobs, seed);
+}
+
+std::vector<std::string> files_of_sites(const std::string& path) {
+  std::vector<std::string> files{path};
+  const auto text = read_text_file(path);
+  const auto json = text ? parse_json_strictly(*text, path) : Result<Json>(Unexpected{text.error()});
+  if (!json) return files;
+  const auto add = [&files](std::string file) {
+    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(std::move(file));
+  };
+  const Json values = json->flatten();
+  for (const auto& [place, value] : values.items()) {
+    if (!value.is_string()) continue;
+    const std::string file = path_beside(path, value.get<std::string>());
+    if (!std::ifstream(file).good()) continue;
+    add(file);
+    const std::string_view key = std::string_view(place).substr(place.rfind('/') + 1);
+    if (key == "power") std::ranges::for_each(files_of_power(file), add);
+    if (key == "failures") std::ranges::for_each(files_of_failures(file), add);
+  }
+  return files;
 }
 
 }  // namespace gpusched

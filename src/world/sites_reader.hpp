@@ -49,4 +49,8 @@ Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace,
 Result<SitesOfRun> sites_from_json(std::string_view text, const std::string& file, const std::string& trace,
                                    const JobTable& jobs, std::uint64_t seed);
 
+/// The files that read_sites() reads, `path` the first: for manifests. A trace that says itself where jobs are is none
+/// of them.
+std::vector<std::string> files_of_sites(const std::string& path);
+
 }  // namespace gpusched

@@ -23,19 +23,15 @@ struct Agreement {
   std::string_view key, value;
 };
 constexpr Agreement agreed_parameters[] = {
-    {"preempttype", "preempt/none"},
-    {"preemptmode", "off"},
-    {"priorityfavorsmall", "no"},
-    {"priorityusageresetperiod", "none"},
-    {"priorityweightassoc", "0"},
-    {"selecttype", "select/cons_tres"},
+    {"priorityfavorsmall", "no"}, {"priorityusageresetperiod", "none"},
+    {"priorityweightassoc", "0"}, {"selecttype", "select/cons_tres"},
     {"grestypes", "gpu"},
 };
 constexpr Agreement agreed_of_partitions[] = {
     {"state", "up"},           {"maxtime", "infinite"},  {"maxtime", "unlimited"}, {"maxnodes", "infinite"},
     {"maxnodes", "unlimited"}, {"oversubscribe", "no"},  {"defaulttime", "none"},  {"default", "no"},
     {"allowgroups", "all"},    {"allowaccounts", "all"}, {"allowqos", "all"},      {"exclusiveuser", "no"},
-    {"hidden", "no"},          {"preemptmode", "off"},   {"rootonly", "no"},       {"gracetime", "0"},
+    {"hidden", "no"},          {"rootonly", "no"},
 };
 
 bool agrees(std::span<const Agreement> list, const SlurmPair& pair) {
@@ -137,6 +133,15 @@ class ConfInterpreter {
       }
       return true;
     }
+    if (key == "preempttype") return used(take_preempt_type(line, pair));
+    if (key == "preemptmode") {
+      auto done = take_mode(line, pair, pair.key, conf_.preempted);
+      if (done && *conf_.preempted.is_allowed) {
+        conf_.of_preemption.push_back({line.file, line.line, pair.key, pair.value});
+      }
+      return used(done);
+    }
+    if (key == "preemptexempttime") return used(take_exempt(line, pair));
     if (key == "clustername") {
       name_ = name_text(pair.value);
       return true;
@@ -182,11 +187,42 @@ class ConfInterpreter {
         if (auto done = take_number(line, one, -1, 10'800, number); !done) return done;
         loops_ = number >= 0;
         if (loops_) conf_.bf_interval = from_seconds(number);
+      } else if (name == "preempt_youngest_first") {
+        conf_.youngest_first = true;
       } else {
         unused(line, one.key, one.value);
       }
     }
     return {};
+  }
+
+  Result<void> take_preempt_type(const SlurmConfLine& line, const SlurmPair& pair) {
+    const std::string type = lower_case(pair.value);
+    if (type != "preempt/none" && type != "preempt/qos" && type != "preempt/partition_prio") {
+      return not_as_expected(line, pair.key, "preempt/none, preempt/qos or preempt/partition_prio", pair.value);
+    }
+    if (type != "preempt/none") conf_.of_preemption.push_back({line.file, line.line, pair.key, pair.value});
+    conf_.preempt_type = type == "preempt/qos"    ? SlurmPreemptType::qos
+                         : type == "preempt/none" ? SlurmPreemptType::none
+                                                  : SlurmPreemptType::partition;
+    return {};
+  }
+
+  Result<void> take_mode(const SlurmConfLine& line, const SlurmPair& pair, const std::string& key,
+                         SlurmPreempted& into) {
+    std::vector<std::string> other;
+    into.is_allowed = slurm_preempt_mode(pair.value, other);
+    if (!into.is_allowed) return not_as_expected(line, pair.key, "OFF, REQUEUE, SUSPEND, CANCEL or GANG", pair.value);
+    for (std::string& word : other) unused(line, key, std::move(word));
+    return {};
+  }
+
+  Result<void> take_exempt(const SlurmConfLine& line, const SlurmPair& pair) {
+    if (pair.value == "-1") return {};  // none
+    Time time;
+    auto done = take_time(line, pair, time);
+    if (done) conf_.preempted.exempt = time;
+    return done;
   }
 
   // A description with the defaults so far in front, or more defaults.
@@ -224,16 +260,24 @@ class ConfInterpreter {
         Result<void> done;
         if (key == "priorityjobfactor") done = take_number(line, pair, 0, 65'533, partition.job_factor);
         if (key == "prioritytier") done = take_number(line, pair, 0, 65'533, partition.tier);
+        if (key == "preemptmode") done = take_mode(line, pair, "PartitionName:" + pair.key, partition.preempted);
+        if (key == "gracetime") {
+          double seconds = 0;
+          done = take_number(line, pair, 0, 365 * 86'400, seconds);
+          partition.preempted.grace = from_seconds(seconds);
+        }
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;
-        const bool used = key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||
+        const bool of_preemption = key == "preemptmode" || key == "gracetime";
+        const bool used = (of_preemption && conf_.preempt_type == SlurmPreemptType::partition) ||
+                          key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||
                           key == "partitionname";
         if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
       }
       tiers.insert(partition.tier);
       conf_.partitions.push_back(std::move(partition));
     }
-    if (tiers.size() < 2) return {};
+    if (tiers.size() < 2 || conf_.preempt_type == SlurmPreemptType::partition) return {};
     for (const SlurmConfLine& line : partitions_) {
       if (const std::string* tier = line.find("PriorityTier")) unused(line, "PartitionName:PriorityTier", *tier);
     }
@@ -356,6 +400,20 @@ class ConfInterpreter {
 };
 
 }  // namespace
+
+std::optional<bool> slurm_preempt_mode(std::string_view text, std::vector<std::string>& unused) {
+  bool is_off = false;
+  for (const std::string_view word : split_at(text, ',')) {
+    const std::string mode = lower_case(word);
+    if (mode == "cancel" || mode == "gang" || mode == "within" || mode == "priority") {
+      unused.emplace_back(word);
+    } else if (mode != "off" && mode != "requeue" && mode != "suspend") {
+      return std::nullopt;
+    }
+    is_off = is_off || mode == "off";
+  }
+  return !is_off;
+}
 
 Result<SlurmConf> read_slurm_conf(const std::string& path) {
   auto lines = read_slurm_conf_lines(path);

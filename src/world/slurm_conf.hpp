@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
@@ -22,13 +23,25 @@ struct UnusedSetting {
   std::string value;  ///< as written
 };
 
+/// By what jobs preempt others: PreemptType.
+enum class SlurmPreemptType : std::uint8_t { none, qos, partition };
+
+/// On what terms jobs of a QOS or partition are preempted. CANCEL is as REQUEUE here, and GANG, WITHIN and PRIORITY
+/// change nothing: they are named as not used.
+struct SlurmPreempted {
+  std::optional<bool> is_allowed = {};  ///< PreemptMode is not OFF; none: as of the cluster
+  std::optional<Time> grace = {};       ///< GraceTime
+  std::optional<Time> exempt = {};      ///< PreemptExemptTime
+};
+
 /// A PartitionName line: a virtual cluster.
 struct SlurmPartition {
   std::string name;
   double job_factor = 1;  ///< PriorityJobFactor
-  double tier = 1;        ///< PriorityTier
-  std::string qos;        ///< the partition's own QOS, whose limits are those of the partition; empty: none
-  std::string file;       ///< where it is described
+  double tier = 1;        ///< PriorityTier: who preempts whom under preempt/partition_prio
+  SlurmPreempted preempted = {};
+  std::string qos;   ///< the partition's own QOS, whose limits are those of the partition; empty: none
+  std::string file;  ///< where it is described
   std::uint64_t line = 0;
 };
 
@@ -47,12 +60,20 @@ struct SlurmConf {
   Time bf_window = whole_seconds(86'400);      ///< SchedulerParameters bf_window
   double bf_max_job_test = 500;                ///< SchedulerParameters bf_max_job_test
   Time bf_interval = whole_seconds(30);        ///< SchedulerParameters bf_interval
-  bool enforces_limits = false;                ///< AccountingStorageEnforce has limits, safe or all
+  SlurmPreemptType preempt_type = SlurmPreemptType::none;  ///< PreemptType
+  SlurmPreempted preempted = {};                           ///< of the cluster; without a mode nobody is preempted
+  bool youngest_first = false;                             ///< SchedulerParameters preempt_youngest_first
+  std::vector<UnusedSetting> of_preemption = {};  ///< those settings of the cluster, which others may leave without use
+  bool enforces_limits = false;                   ///< AccountingStorageEnforce has limits, safe or all
   std::vector<SlurmPartition> partitions;
   std::optional<SlurmCluster> cluster;  ///< of the NodeName lines; none without such lines
   std::vector<UnusedSetting> unused;
   std::vector<std::string> files;  ///< that were read
 };
+
+/// Reads a PreemptMode: true unless it is OFF. Words of it that change nothing are added to `unused`; nothing where one
+/// is unknown.
+std::optional<bool> slurm_preempt_mode(std::string_view text, std::vector<std::string>& unused);
 
 /// Reads the file and those that it includes. A node's cores and memory are unlimited where it does not say them; nodes
 /// that no partition has, or whose State is down, drained, failing or future, are left out. Errors carry file, line and

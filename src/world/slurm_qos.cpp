@@ -29,8 +29,8 @@ bool is_unset(std::string_view column, std::string_view value) {
   const auto is = [&](std::string_view key, std::string_view word) {
     return same_slurm_word(column, key) && same_slurm_word(value, word);
   };
-  return is("GraceTime", "00:00:00") || is("PreemptMode", "cluster") || is("UsageFactor", "1.000000") ||
-         is("UsageFactor", "1") || is("Flags", "DenyOnLimit");
+  return is("PreemptMode", "cluster") || is("UsageFactor", "1.000000") || is("UsageFactor", "1") ||
+         is("Flags", "DenyOnLimit");
 }
 
 constexpr std::int64_t most_of_a_limit = 1'000'000'000;
@@ -68,6 +68,17 @@ class QosReader {
     }
     if (file_.failure()) return Unexpected{*file_.failure()};
     if (table_.rows.empty()) return wrong_qos(file_, "line", "rows of sacctmgr show qos -P", "none");
+    for (const SlurmQos& row : table_.rows) {
+      for (const std::string& name : row.preempts) {
+        const bool is_known = std::any_of(table_.rows.begin(), table_.rows.end(),
+                                          [&](const SlurmQos& other) { return other.name == name; });
+        if (is_known) continue;
+        return Unexpected{Error{.message = "expected QOS of the table, found '" + excerpt(name) + "'",
+                                .file = file_.path(),
+                                .line = row.line,
+                                .field = "Preempt"}};
+      }
+    }
     return std::move(table_);
   }
 
@@ -88,7 +99,7 @@ class QosReader {
     if (values.size() != columns_.size()) {
       return wrong_qos(file_, "line", std::to_string(columns_.size()) + " fields between bars", line);
     }
-    SlurmQos qos{.name = {}, .limits = {}, .line = file_.line_number()};
+    SlurmQos qos{.name = {}, .limits = {}, .preempts = {}, .line = file_.line_number()};
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (same_slurm_word(columns_[i], "Name")) qos.name = name_text(values[i]);
     }
@@ -113,9 +124,38 @@ class QosReader {
       return {};
     }
     if (is_unset(column, value)) return {};
+    if (is_of_preemption(column)) return take_preemption(column, value, qos);
     const auto taken = take_limit(column, value, qos);
     if (!taken) return Unexpected{taken.error()};
     if (!*taken) unused(qos, column, value);
+    return {};
+  }
+
+  static bool is_of_preemption(std::string_view column) {
+    constexpr std::string_view names[] = {"Preempt", "PreemptMode", "GraceTime", "PreemptExemptTime"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](std::string_view name) { return same_slurm_word(name, column); });
+  }
+
+  Result<void> take_preemption(const std::string& column, std::string_view value, SlurmQos& qos) {
+    const bool is_nothing = same_slurm_word(column, "GraceTime") && same_slurm_word(value, "00:00:00");
+    if (!is_nothing) {
+      table_.of_preemption.push_back({file_.path(), file_.line_number(), qos.name + ":" + column, std::string(value)});
+    }
+    if (same_slurm_word(column, "Preempt")) {
+      for (const std::string_view name : split_at(value, ',')) qos.preempts.push_back(name_text(name));
+      return {};
+    }
+    if (same_slurm_word(column, "PreemptMode")) {
+      std::vector<std::string> other;
+      qos.preempted.is_allowed = slurm_preempt_mode(value, other);
+      if (!qos.preempted.is_allowed) return wrong_qos(file_, column, "cluster, off, requeue, suspend or cancel", value);
+      for (const std::string& word : other) unused(qos, column, word);
+      return {};
+    }
+    const auto time = parse_slurm_span(value);
+    if (!time) return wrong_qos(file_, column, "a time like 00:02:00", value);
+    (same_slurm_word(column, "GraceTime") ? qos.preempted.grace : qos.preempted.exempt) = *time;
     return {};
   }
 

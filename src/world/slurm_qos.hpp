@@ -29,6 +29,8 @@ struct SlurmQos {
   std::string name;
   std::int32_t priority = 0;
   std::vector<SlurmQosLimit> limits;
+  std::vector<std::string> preempts;  ///< the QOS whose jobs it may preempt
+  SlurmPreempted preempted = {};
   std::uint64_t line = 0;
 };
 
@@ -37,6 +39,7 @@ struct SlurmQosTable {
   std::string path;
   std::vector<SlurmQos> rows;
   std::vector<UnusedSetting> unused;
+  std::vector<UnusedSetting> of_preemption = {};  ///< those settings, which slurm.conf may leave without use
 };
 
 /// Reads the table: a header line with the columns Name and Priority, and perhaps others, between bars. Errors carry

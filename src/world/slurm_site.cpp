@@ -51,6 +51,21 @@ std::vector<std::string> SlurmSite::unused_lines() const {
   return lines;
 }
 
+namespace {
+
+// What says who preempts whom, where nobody does.
+void name_unused_preemption(SlurmSite& site) {
+  const SlurmPreemptType type = site.conf ? site.conf->preempt_type : SlurmPreemptType::none;
+  const auto add = [&site](const std::vector<UnusedSetting>& settings) {
+    site.unused.insert(site.unused.end(), settings.begin(), settings.end());
+  };
+  const bool has_table = type != SlurmPreemptType::qos || site.qos;
+  if (site.conf && (type == SlurmPreemptType::none || !has_table)) add(site.conf->of_preemption);
+  if (site.qos && type != SlurmPreemptType::qos) add(site.qos->of_preemption);
+}
+
+}  // namespace
+
 Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qos) {
   SlurmSite site;
   if (!conf.empty()) {
@@ -70,6 +85,7 @@ Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qo
     site.qos = *std::move(read);
     site.unused.insert(site.unused.end(), site.qos->unused.begin(), site.qos->unused.end());
   }
+  name_unused_preemption(site);
   return site;
 }
 

@@ -15,6 +15,7 @@
 #include "tests/differential/differential_support.hpp"
 #include "tests/differential/reference_fair.hpp"
 #include "tests/differential/reference_queues.hpp"
+#include "tests/differential/reference_slurm.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -52,6 +53,29 @@ TEST(DifferentialFair, MaxMin) {
   });
 }
 
+// Rights of some partitions over others, and how they are written.
+std::string random_rights(const std::vector<Row>& rows, SlurmRights& rights) {
+  if (*rc::gen::arbitrary<bool>()) return "";
+  std::set<std::string> partitions;
+  for (const Row& row : rows) partitions.insert(std::string(row.vc));
+  rights.youngest_first = *rc::gen::arbitrary<bool>();
+  std::string over, grace, exempt;
+  const auto add = [](std::string& list, const std::string& word) { list += (list.empty() ? "" : ",") + word; };
+  for (const std::string& below : partitions) {
+    for (const std::string& above : partitions) {
+      if (above <= below || *rc::gen::inRange(0, 4) == 0) continue;
+      rights.over.emplace(above, below);
+      add(over, above + ">" + below);
+    }
+    const auto seconds = *rc::gen::element<std::int64_t>(0, 0, 1, 4, 9);
+    if (seconds > 0) add(grace, below + "=" + std::to_string(rights.grace[below] = seconds));
+    const auto least = *rc::gen::element<std::int64_t>(0, 0, 1, 5);
+    if (least > 0) add(exempt, below + "=" + std::to_string(rights.exempt[below] = least));
+  }
+  return ",preempts_by=partition,preempts=[" + over + "],grace_s=[" + grace + "],exempt_s=[" + exempt +
+         "],youngest_first=" + (rights.youngest_first ? "true" : "false");
+}
+
 // Weights of the fair-share factor are powers of two: the factors 1, 1/2, 1/4 of equal shares are then no ties of
 // rounding.
 TEST(DifferentialFair, Slurm) {
@@ -81,7 +105,7 @@ TEST(DifferentialFair, Slurm) {
                              ",weight_qos=" + std::to_string(numbers.weight_qos) +
                              ",max_age_s=" + std::to_string(numbers.max_age_s) +
                              ",half_life_s=" + std::to_string(numbers.half_life_s) + ",partition_factors=[" + factors +
-                             "],skip=" + (numbers.skip ? "true" : "false") + "}";
+                             "],skip=" + (numbers.skip ? "true" : "false") + random_rights(rows, numbers.rights) + "}";
     expect_same(text, rows, cluster, slurm_rule(weighed.owners, numbers));
   });
 }

@@ -264,7 +264,7 @@ inline World::Rule max_min_preempting_rule(const WorldOwners& owners) {
   };
 }
 
-// ---- Slurm and LSF ----
+// ---- LSF ----
 
 /// GPU-seconds that jobs for which `whose` holds have used, each second weighed by the half-life: the integral of
 /// 2^(-age / half_life) over it.
@@ -280,53 +280,6 @@ double decayed_usage(const World& world, double half_life_s, Whose whose) {
     }
   }
   return sum;
-}
-
-struct SlurmNumbers {
-  std::int64_t weight_age = 0, weight_fair_share = 0, weight_size = 0, weight_partition = 0, weight_qos = 0;
-  std::int64_t max_age_s = 1, half_life_s = 1;
-  std::vector<double> partition_factors = {};
-  bool skip = true;
-};
-
-/// The highest sum of weight x factor, each rounded, goes first. Factors: waiting time over max_age, at most 1;
-/// 2^-(U/S), U the owner's part of all decayed usage and S its part of the weights of all owners; GPUs over the
-/// cluster's GPUs; that of the partition; the job's priority over the trace's greatest. Without `skip`, a job that
-/// cannot start keeps back its partition.
-inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& numbers) {
-  return [=](World& world) {
-    const auto half_life = static_cast<double>(numbers.half_life_s);
-    const double all = decayed_usage(world, half_life, [](auto&) { return true; });
-    std::int64_t most = 0, weight_sum = 0;
-    for (const WorldJob& job : world.jobs) most = std::max(most, job.priority);
-    std::map<std::string, double> fair_share;
-    for (const std::string& owner : owners.all(world)) weight_sum += owners.weight(world, owner);
-    for (const std::string& owner : owners.all(world)) {
-      const double used = decayed_usage(world, half_life, [&](auto& job) { return owners.of(job) == owner; });
-      const double part = static_cast<double>(owners.weight(world, owner)) / static_cast<double>(weight_sum);
-      fair_share[owner] = all == 0 ? 1 : std::pow(2.0, -used / all / part);
-    }
-    const WorldOwners partitions{.by_user = false};
-    const auto term = [](std::int64_t weight, double factor) {
-      return std::llround(static_cast<double>(weight) * factor);
-    };
-    const auto priority = [&](const WorldJob& job) {
-      const auto waited = static_cast<double>(world.now - job.submit);
-      const auto partition = static_cast<std::size_t>(partitions.place(world, job.vc));
-      const bool listed = partition < numbers.partition_factors.size();
-      const double qos =
-          most == 0 ? 0 : static_cast<double>(std::max<std::int64_t>(job.priority, 0)) / static_cast<double>(most);
-      return term(numbers.weight_age, std::min(1.0, waited / static_cast<double>(numbers.max_age_s))) +
-             term(numbers.weight_fair_share, fair_share.at(owners.of(job))) +
-             term(numbers.weight_size,
-                  static_cast<double>(job.gpus_milli()) / static_cast<double>(world.total_gpus() * 1000)) +
-             term(numbers.weight_partition, listed ? numbers.partition_factors[partition] : 1.0) +
-             term(numbers.weight_qos, qos);
-    };
-    start_in_order(
-        world, [&](const WorldJob& job) -> std::vector<std::int64_t> { return {-priority(job)}; },
-        [&](WorldJob& job) { return world.start(job); }, numbers.skip, [](const WorldJob& job) { return job.vc; });
-  };
 }
 
 struct LsfNumbers {

@@ -32,6 +32,8 @@ inline std::vector<Contestant> contestants() {
   for (const char* form : {"sjf{skip=true}",
                            "edf{skip=true}",
                            "slurm{skip=true}",
+                           "slurm{preempts_by=partition,preempts=[b>a,c>a,c>b],youngest_first=true}",
+                           "slurm{skip=true,preempts_by=partition,preempts=[b>a,c>b],grace_s=[a=5],exempt_s=[b=3]}",
                            "k8s{pods=true}",
                            "k8s{score=most-allocated}",
                            "k8s{resources=gpu}",
@@ -66,6 +68,8 @@ inline std::vector<Contestant> contestants() {
     for (const char* backfill : {"easy", "conservative", "sc20"}) all.push_back({order, backfill});
   }
   all.push_back({"slurm{bf_interval_s=7,bf_max_job_test=20}", "easy"});
+  all.push_back(
+      {"slurm{bf_interval_s=0,preempts_by=partition,preempts=[b>a,c>b],grace_s=[a=4],exempt_s=[b=3]}", "easy"});
   return all;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every policy on random worlds whose power caps fall and rise, with failures and changes beside them: no decision adds
-// to what exceeds a cap, and nobody waits for ever once the caps are high again. Limits are not drawn: a run that power
-// slows has another time left than one that waits, and under limits each swap of such two is settled at the same
-// instant, so that srtf may swap them for ever.
+// Every policy on random worlds whose power caps fall and rise, with failures, changes and limits beside them: no
+// decision adds to what exceeds a cap, and nobody waits for ever once the caps are high again.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,6 +10,7 @@
 
 #include "gpusched/policy/progress_watch.hpp"
 #include "tests/policies/contestants.hpp"
+#include "tests/policies/random_limits.hpp"
 #include "tests/policies/random_world.hpp"
 #include "tests/support/random_runs.hpp"
 
@@ -97,7 +96,8 @@ TEST_P(RandomCaps, AreKeptAndNobodyWaitsForEver) {
     RandomWorld world = random_world(seed, kind);
     if (world.jobs.size() == 0) continue;
     const NodeFailures failures = seed % 4 == 0 ? random_failures(world, seed) : NodeFailures{};
-    const JobChanges changes = seed % 4 == 1 ? random_changes(world, seed, kind) : JobChanges{};
+    if (seed % 3 == 0) world.cluster.limits = random_limits(seed);
+    const JobChanges changes = seed % 4 == 1 ? possible_changes(world, seed, kind) : JobChanges{};
     const PowerModel power = random_capped_power(seed, world.cluster, world.jobs.submit(JobId{0}));
     const auto fault = fault_of_caps(GetParam(), world, {.failures = &failures, .changes = &changes, .power = &power});
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;

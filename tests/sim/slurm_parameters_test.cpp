@@ -110,6 +110,44 @@ TEST_F(SlurmReplay, TellsWhatIsNotUsed) {
   EXPECT_NE(json.find("\"value\": \"REQUEUE\""), std::string::npos);
 }
 
+// b waits for a, or stops it: at 10 s, or when a's grace of two minutes is over, or not before a has run for 5 minutes.
+TEST_F(SlurmReplay, PreemptsByQosAsTheFilesSay) {
+  const std::string rows = "a,0,1000,8,1000,low,u,1000,normal\nb,10,100,8,1000,low,u,1000,high\n";
+  const auto with = [&](const std::string& conf, const std::string& normal) {
+    Scenario scenario = this->scenario("", conf, "slurm");
+    scenario.trace = folder_.write("jobs.csv", header.substr(0, header.size() - 1) + ",qos\n" + rows);
+    scenario.slurm_qos = folder_.write("qos.txt", "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode\n" +
+                                                      normal + "\nhigh|10|00:00:00|normal||cluster\nfew|0||||\n");
+    return starts(load(scenario));
+  };
+  using Starts = std::vector<double>;
+  const std::string by_qos = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n";
+  EXPECT_EQ(with("", "normal|0|00:00:00|||cluster"), (Starts{0, 1000}));
+  EXPECT_EQ(with(by_qos, "normal|0|00:00:00|||cluster"), (Starts{0, 10}));
+  EXPECT_EQ(with(by_qos, "normal|0|00:02:00|||cluster"), (Starts{0, 130}));
+  EXPECT_EQ(with(by_qos, "normal|0|00:00:00||00:05:00|cluster"), (Starts{0, 300}));
+  EXPECT_EQ(with(by_qos + "PreemptExemptTime=3\n", "normal|0|00:00:00|||cluster"), (Starts{0, 180}));
+  EXPECT_EQ(with(by_qos, "normal|0|00:00:00|||off"), (Starts{0, 1000}));
+  EXPECT_EQ(with("PreemptType=preempt/qos\nPreemptMode=OFF\n", "normal|0|00:00:00|||requeue"), (Starts{0, 10}));
+}
+
+// The partition of the higher tier stops jobs of the other one, unless these may not be.
+TEST_F(SlurmReplay, PreemptsByTiersOfPartitions) {
+  const std::string rows = "a,0,1000,8,1000,slow,u,1000\nb,10,100,8,1000,fast,u,1000\n";
+  const auto with = [&](const std::string& slow) {
+    return starts(load(scenario(rows,
+                                "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
+                                "PartitionName=fast Nodes=n1 PriorityTier=10\nPartitionName=slow Nodes=n1 " +
+                                    slow + "\n",
+                                "slurm")));
+  };
+  using Starts = std::vector<double>;
+  EXPECT_EQ(with("PriorityTier=5"), (Starts{0, 10}));
+  EXPECT_EQ(with("PriorityTier=5 GraceTime=30"), (Starts{0, 40}));
+  EXPECT_EQ(with("PriorityTier=5 PreemptMode=OFF"), (Starts{0, 1000}));
+  EXPECT_EQ(with("PriorityTier=10"), (Starts{0, 1000}));
+}
+
 TEST_F(SlurmReplay, PrioritiesOfQosAreGivenOnce) {
   Scenario asked = scenario("a,0,1,1,1000,low,u,1000\n", "", "fifo");
   asked.qos = "a=1";

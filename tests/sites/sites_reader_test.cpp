@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "src/policies/burst/router_table.hpp"
 #include "tests/sites/some_sites.hpp"
@@ -76,6 +78,29 @@ TEST(SitesReader, ReadsEveryKey) {
   EXPECT_EQ(found->options.most_moves, 3u);
   EXPECT_TRUE(found->options.moves_running);
   EXPECT_EQ(found->world.jobs[0].checkpoint_bytes, 3'000'000'000);
+}
+
+// A sweep runs again what one of them changes.
+TEST(SitesReader, FilesAreAllThatAreRead) {
+  const TempFolder folder;
+  folder.write("de.csv", "time_s,gco2_per_kwh\n0,100\n3600,200\n");
+  folder.write("fr.csv", "time_s,gco2_per_kwh\n0,50\n3600,60\n");
+  folder.write("power.json", R"({"gpus": {"GPU": {"idle_w": 10, "full_w": 100}}, "carbon": "fr.csv"})");
+  folder.write("down.csv", "time_s,node,event\n5,0,down\n9,0,up\n");
+  folder.write("failures.json", R"({"trace": "down.csv"})");
+  folder.write("where.csv", "job_id,site\n0,us\n");
+  folder.write("eu.json", R"({"nodes": [{"gpus": 4}]})");
+  const std::string sites = R"({"sites": [
+      {"name": "eu", "cluster": "eu.json", "carbon": {"file": "de.csv"}, "failures": "failures.json"},
+      {"name": "us", "cluster": "8", "power": "power.json"}], "jobs": "where.csv"})";
+  folder.write("sites.json", sites);
+  const std::string path = folder.path() + "/sites.json";
+  const auto found = read(sites, path);
+  ASSERT_TRUE(found) << found.error().to_string();
+  const std::vector<std::string> files = files_of_sites(path);
+  EXPECT_EQ(std::set(files.begin(), files.end()), std::set(found->files.begin(), found->files.end()));
+  EXPECT_EQ(files.front(), path);
+  EXPECT_EQ(files.size(), 8u);
 }
 
 TEST(SitesReader, TellsWhatIsWrongInOneLine) {

@@ -130,11 +130,32 @@ TEST(SlurmConf, SaysWhatThePolicySlurmDoes) {
   EXPECT_EQ(conf.bf_max_job_test, 50);
   EXPECT_EQ(conf.bf_interval, whole_seconds(60));
   EXPECT_TRUE(conf.enforces_limits);
-  EXPECT_EQ(unused_keys(conf.unused),
-            (Names{"PriorityFlags=ACCRUE_ALWAYS", "PriorityUsageResetPeriod=MONTHLY",
-                   "SchedulerParameters:defer=", "SchedulerParameters:bf_resolution=300", "PreemptType=preempt/qos"}));
+  EXPECT_EQ(unused_keys(conf.unused), (Names{"PriorityFlags=ACCRUE_ALWAYS", "PriorityUsageResetPeriod=MONTHLY",
+                                             "SchedulerParameters:defer=", "SchedulerParameters:bf_resolution=300"}));
+  EXPECT_EQ(conf.preempt_type, SlurmPreemptType::qos);
+  EXPECT_EQ(unused_keys(conf.of_preemption), (Names{"PreemptType=preempt/qos"}));
   EXPECT_FALSE(conf_of("SchedulerType=sched/builtin\n").backfills);
   EXPECT_FALSE(conf_of("SchedulerParameters=bf_interval=-1\n").backfills);
+}
+
+TEST(SlurmConf, SaysWhoPreemptsWhom) {
+  const SlurmConf conf = conf_of(
+      "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\nPreemptExemptTime=10\n"
+      "SchedulerParameters=preempt_youngest_first\n"
+      "NodeName=n1 CPUs=1\nPartitionName=a Nodes=n1 PriorityTier=3\n"
+      "PartitionName=b Nodes=n1 PriorityTier=2 GraceTime=60 PreemptMode=OFF\n");
+  EXPECT_EQ(conf.preempt_type, SlurmPreemptType::partition);
+  EXPECT_EQ(conf.preempted.is_allowed, true);
+  EXPECT_EQ(conf.preempted.exempt, whole_seconds(600)) << "minutes";
+  EXPECT_TRUE(conf.youngest_first);
+  EXPECT_EQ(conf.partitions[1].preempted.grace, whole_seconds(60));
+  EXPECT_EQ(conf.partitions[1].preempted.is_allowed, false);
+  EXPECT_EQ(unused_keys(conf.unused), Names{"PreemptMode=GANG"});
+  EXPECT_EQ(error_of_conf("PreemptType=preempt/all\n"),
+            "slurm.conf:1: PreemptType: expected preempt/none, preempt/qos or preempt/partition_prio, found "
+            "'preempt/all'");
+  EXPECT_EQ(error_of_conf("PreemptMode=NEVER\n"),
+            "slurm.conf:1: PreemptMode: expected OFF, REQUEUE, SUSPEND, CANCEL or GANG, found 'NEVER'");
 }
 
 TEST(SlurmConf, NodesArePartitionedAsItSays) {
@@ -275,6 +296,24 @@ TEST(SlurmQos, EveryLimitHasItsMeaning) {
             (Names{"normal:MaxTRESPU=node=2", "normal:MaxTRESPU=gres/gpu:a100=1", "normal:MaxWall=60"}));
 }
 
+// CANCEL is as REQUEUE here, and named.
+TEST(SlurmQos, SayWhomTheyPreempt) {
+  const TempFolder folder;
+  const auto table = read_slurm_qos(
+      folder.write("qos.txt",
+                   "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode\nlow|0|00:01:00||00:05:00|cancel\n"
+                   "mid|5|00:00:00|low||cluster\ntop|9|00:00:00|low,mid||off\n"));
+  ASSERT_TRUE(table) << table.error().to_string();
+  EXPECT_EQ(table->rows[0].preempted.grace, whole_seconds(60));
+  EXPECT_EQ(table->rows[0].preempted.exempt, whole_seconds(300));
+  EXPECT_EQ(table->rows[0].preempted.is_allowed, true);
+  EXPECT_EQ(table->rows[1].preempts, Names{"low"});
+  EXPECT_FALSE(table->rows[1].preempted.is_allowed.has_value());
+  EXPECT_EQ(table->rows[2].preempts, (Names{"low", "mid"}));
+  EXPECT_EQ(table->rows[2].preempted.is_allowed, false);
+  EXPECT_EQ(unused_keys(table->unused), Names{"low:PreemptMode=cancel"});
+}
+
 TEST(SlurmQos, BadTablesAreRefusedWithTheirPlace) {
   const TempFolder folder;
   const auto error = [&](const std::string& text) {
@@ -293,6 +332,11 @@ TEST(SlurmQos, BadTablesAreRefusedWithTheirPlace) {
             "qos.txt:2: MaxTRESPU: expected limits like cpu=64,mem=500G,gres/gpu=8, found 'mem=5X'");
   EXPECT_EQ(error("Name|Priority|MaxJobsPU\na|1|few\n"),
             "qos.txt:2: MaxJobsPU: expected a whole number from 0, found 'few'");
+  EXPECT_EQ(error("Name|Priority|Preempt\na|1|b\n"), "qos.txt:2: Preempt: expected QOS of the table, found 'b'");
+  EXPECT_EQ(error("Name|Priority|GraceTime\na|1|soon\n"),
+            "qos.txt:2: GraceTime: expected a time like 00:02:00, found 'soon'");
+  EXPECT_EQ(error("Name|Priority|PreemptMode\na|1|hard\n"),
+            "qos.txt:2: PreemptMode: expected cluster, off, requeue, suspend or cancel, found 'hard'");
   EXPECT_EQ(error("Name|Priority\n"), "qos.txt:1: line: expected rows of sacctmgr show qos -P, found 'none'");
 }
 

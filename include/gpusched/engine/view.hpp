@@ -123,6 +123,7 @@ class View {
   [[nodiscard]] std::uint32_t user(JobId job) const { return state_->jobs->user(job); }
   [[nodiscard]] std::uint32_t group(JobId job) const { return state_->jobs->group(job); }
   [[nodiscard]] std::uint32_t vc(JobId job) const { return state_->jobs->vc(job); }
+  [[nodiscard]] std::uint32_t qos(JobId job) const { return state_->jobs->qos(job); }
   [[nodiscard]] std::uint32_t name(JobId job) const { return state_->jobs->name(job); }
   [[nodiscard]] std::uint32_t family(JobId job) const { return state_->jobs->family(job); }
   /// \}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Un
 
 from . import _core
 from .agents import onnx_agent
+from .progress import Progress
+from .progress import shown as shown_progress
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -304,7 +306,8 @@ class Replay(Sequence):
 
 
 def replay(trace: str | os.PathLike | _core.Trace, cluster: str | int | os.PathLike | _core.Cluster | None = None,
-           policies: Policies | None = None, *, tables: bool = True, **options: Unpack[ReplayOptions]) -> Replay:
+           policies: Policies | None = None, *, tables: bool = True, progress: Progress = False,
+           **options: Unpack[ReplayOptions]) -> Replay:
     """Runs a trace under one policy or several.
 
     Other threads run meanwhile; a callable holds the interpreter's lock while it decides.
@@ -322,6 +325,9 @@ def replay(trace: str | os.PathLike | _core.Trace, cluster: str | int | os.PathL
         first view of each run.
     tables : bool
         False: metrics alone, which takes less time and memory.
+    progress : bool or callable
+        True: a bar of tqdm or, without that, a line on standard error. A callable is given (done, total), of jobs of all
+        policies, now and then and at the end.
     **options
         Options of `gpusched replay` by the name of their flag: `seed=1`, `backfill="easy"`, `placement="best-fit"`,
         `warmup_jobs=100`, `threads=0`, `where="gpus>=8"`, ...
@@ -345,7 +351,8 @@ def replay(trace: str | os.PathLike | _core.Trace, cluster: str | int | os.PathL
             raise _core.Error(f"{name}: of reading a trace, and this one was read; give it to read_trace()")
     if held is None:
         given["trace"] = str(_text(trace))
-    result = _core.replay(_keywords(given), held, callables, tables)
+    with shown_progress(progress, "jobs") as told:
+        result = _core.replay(_keywords(given), held, callables, tables, told)
     runs = []
     for row in result["runs"]:
         name = shown.get(row["policy"], row["policy"])
@@ -445,7 +452,8 @@ class Evaluation:
 
 def evaluate(traces: str | os.PathLike | Sequence[str | os.PathLike],
              clusters: str | int | os.PathLike | _core.Cluster | Sequence[Any] | None = None,
-             policies: Policies | None = None, **options: Unpack[EvaluateOptions]) -> Evaluation:
+             policies: Policies | None = None, *, progress: Progress = False,
+             **options: Unpack[EvaluateOptions]) -> Evaluation:
     """Compares policies on a whole log, or on the same windows of it, with confidence intervals.
 
     Parameters
@@ -456,6 +464,8 @@ def evaluate(traces: str | os.PathLike | Sequence[str | os.PathLike],
         One for all traces, or one for each.
     policies : as of `replay`
         By default `("fifo", "sjf")`. `policy`, `trace` and `cluster` are other names of these three.
+    progress : as of `replay`
+        Of runs.
     **options
         Options of `gpusched evaluate` by the name of their flag: `mode="log"`, `window_jobs=512`, `figure="avg_wait_s"`, ...
 
@@ -482,7 +492,8 @@ def evaluate(traces: str | os.PathLike | Sequence[str | os.PathLike],
     against = [key for key, name in shown.items() if name == given.get("against")]
     if against:
         given["against"] = against[0]
-    result = _core.evaluate(_keywords(given), callables, shown)
+    with shown_progress(progress, "runs") as told:
+        result = _core.evaluate(_keywords(given), callables, shown, told)
     return Evaluation(result["text"], json.loads(result["json"]), _costs(result["costs"], shown), result["csv"])
 
 

@@ -8,6 +8,8 @@ import os
 from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _core
+from .progress import Progress
+from .progress import shown as shown_progress
 from .runs import _frame, _keywords, _text
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class Sweep:
             return _frame(file.read())
 
 
-def _sweep(sweep: Any, options: Mapping[str, Any], retry: bool, dry_run: bool) -> dict[str, Any]:
+def _sweep(sweep: Any, options: Mapping[str, Any], retry: bool, dry_run: bool, progress: Progress = False) -> dict[str, Any]:
     text, file = "", "sweep"
     if isinstance(sweep, Mapping):
         try:
@@ -68,11 +70,12 @@ def _sweep(sweep: Any, options: Mapping[str, Any], retry: bool, dry_run: bool) -
         file = str(_text(sweep))
     else:
         raise TypeError(f"sweep: expected a file or a dict, not {type(sweep).__name__}")
-    return _core.sweep(text, file, _keywords(options), bool(retry), dry_run)
+    with shown_progress(progress, "runs") as told:
+        return _core.sweep(text, file, _keywords(options), bool(retry), dry_run, told)
 
 
 def sweep(sweep: Mapping[str, Any] | str | os.PathLike, out: str | os.PathLike | None = None, *, retry: bool = False,
-          **options: Unpack[SweepOptions]) -> Sweep:
+          progress: Progress = False, **options: Unpack[SweepOptions]) -> Sweep:
     """Runs every point of a grid on processes of this machine and stores each result as it ends.
 
     The same call goes on where it was interrupted or killed: what is stored is not run again. `sweep` and `gpusched sweep`
@@ -87,6 +90,8 @@ def sweep(sweep: Mapping[str, Any] | str | os.PathLike, out: str | os.PathLike |
         Folder of the results; by default what the file says.
     retry : bool
         Run again what is stored without figures.
+    progress : as of `replay`
+        Of the runs that are not stored.
     **options
         Options of `gpusched sweep` by the name of their flag: `threads=0` (a process for each processor; 1 by default),
         `time_limit=600`, `files=True`.
@@ -103,7 +108,7 @@ def sweep(sweep: Mapping[str, Any] | str | os.PathLike, out: str | os.PathLike |
     KeyboardInterrupt
         What has ended is stored.
     """
-    result = _sweep(sweep, dict(options, out=out), retry, False)
+    result = _sweep(sweep, dict(options, out=out), retry, False, progress)
     return Sweep(out=result["out"], size=result["runs"], done=result["done"], failed=result["failed"],
                  timeouts=result["timeouts"], stored_before=result["stored_before"], failures=result["failures"])
 

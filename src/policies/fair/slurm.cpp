@@ -28,10 +28,7 @@ struct Slurm::ByPriority {
         half_lives(to_seconds(at->now()) / policy->options_.half_life_s),
         all(policy->all_.at(at->now())) {}
 
-  // Without `skip` a job that does not fit blocks its partition.
-  [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const {
-    return {slurm->options_.skip ? jobs.queue : slurm->parties_[jobs.party].partition, jobs.demand};
-  }
+  [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const { return {slurm->blocked_with(jobs), jobs.demand}; }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     const SlurmTerms of_first = slurm->terms(*view, jobs.first(), 0);
     return -(of_first.size + of_first.partition + of_first.qos);
@@ -58,11 +55,26 @@ struct Slurm::ByPriority {
   double all;         // GPU time used, decayed
 };
 
-void Slurm::decide(const View& view, Decision& decision, const std::function<void(JobId)>& started) {
+void Slurm::decide(const View& view, Decision& decision, const Hooks& hooks) {
+  take_in(view);
+  stop_those_due(view, decision, hooks);
+  // Whoever was stopped may have room elsewhere. Rights have no circle, so that this ends.
+  do {
+    for (const JobId job : std::exchange(stopped_, {})) {
+      waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
+    }
+    fill(view, decision, hooks);
+  } while (!stopped_.empty());
+}
+
+void Slurm::take_in(const View& view) {
   const ByPriority order(this, &view);
   for (const Event& event : view.events()) {
     const View then = view.at(event);
-    if (leaves_cluster(event.kind)) hold(then, event.job, -1);
+    if (leaves_cluster(event.kind)) {
+      hold(then, event.job, -1);
+      preemption_.stopped(event.job);
+    }
     if (enters_queue(event.kind)) waiting_.push(then, event.job, party_of(then, event.job), 0, order);
     if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, party_of(then, event.job), 0, order);
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
@@ -70,11 +82,26 @@ void Slurm::decide(const View& view, Decision& decision, const std::function<voi
       waiting_.reprioritize(then, event.job, before, party_of(view, event.job), 0, order);
     }
   }
+}
+
+void Slurm::stop_those_due(const View& view, Decision& decision, const Hooks& hooks) {
+  if (!preemption_.active()) return;
+  for (const JobId job : preemption_.take_due(view.now())) {
+    if (decision.preempt(job) != Verdict::ok) continue;
+    hold(view, job, -1);
+    stopped_.push_back(job);
+    hooks.preempted(job);
+  }
+}
+
+void Slurm::fill(const View& view, Decision& decision, const Hooks& hooks) {
+  const ByPriority order(this, &view);
   const auto note_start = [&](JobId job) {
     hold(view, job, +1);
-    started(job);
+    preemption_.started(view, job);
+    hooks.started(job);
   };
-  if (options_.skip) {
+  if (options_.skip && !preemption_.active()) {
     waiting_.start_while_any_fits(view, decision, view.options().placement, order, note_start);
     return;
   }
@@ -82,13 +109,55 @@ void Slurm::decide(const View& view, Decision& decision, const std::function<voi
   PerOwner<std::uint8_t> blocked;  // partitions
   waiting_.start_best(order, any, [&](const RankedClasses::Class& jobs) {
     const std::uint32_t partition = parties_[jobs.party].partition;
-    if (blocked[partition] != 0 || decision.start(jobs.first()) != Verdict::ok) {
+    const JobId job = jobs.first();
+    const bool may_start = options_.skip || blocked[partition] == 0;
+    if (!may_start || !start_or_preempt(view, decision, job, hooks)) {
       blocked[partition] = 1;
       return Attempt::no_room;
     }
-    note_start(jobs.first());
+    note_start(job);
     return Attempt::started;
   });
+}
+
+// Starts the job, if need be in place of others, or asks these to go, or changes nothing. True when it started.
+bool Slurm::start_or_preempt(const View& view, Decision& decision, JobId job, const Hooks& hooks) {
+  const Verdict verdict = decision.start(job);
+  if (verdict == Verdict::ok) return true;
+  if (verdict == Verdict::over_limit || !preemption_.has_rights(view, job)) return false;
+  const Placement rule = view.options().placement;
+  std::vector<JobId> victims = preemption_.victims_of(view, decision, job);
+  const auto take_back = [&](const std::vector<JobId>& gone) {
+    decision.preempt(job);
+    for (const JobId victim : gone) decision.restore(victim);
+  };
+  std::vector<JobId> gone = make_room(job, rule, victims, decision);
+  if (gone.size() > 1) {
+    take_back(gone);
+    const auto last = std::find(victims.begin(), victims.end(), gone.back());
+    std::rotate(victims.begin(), last, last + 1);
+    gone = make_room(job, rule, victims, decision);
+  }
+  if (gone.empty()) return false;
+  if (!preemption_.all_go_at_once(view, gone)) {
+    take_back(gone);
+    preemption_.tell(view, decision, gone);
+    return false;
+  }
+  for (const JobId victim : gone) {
+    hold(view, victim, -1);
+    preemption_.stopped(victim);
+    stopped_.push_back(victim);
+    hooks.preempted(victim);
+  }
+  return true;
+}
+
+// Without `skip` a job that does not fit blocks its partition; with it jobs that ask for the same, unless one of them
+// may have a right that the other lacks.
+std::uint32_t Slurm::blocked_with(const RankedClasses::Class& jobs) const {
+  if (!options_.skip) return parties_[jobs.party].partition;
+  return preemption_.active() ? jobs.party : jobs.queue;
 }
 
 std::int64_t Slurm::priority_now(const View& view, JobId job) {
@@ -109,7 +178,14 @@ std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
 
 void Slurm::started(const View& view, JobId job) {
   hold(view, job, +1);
+  preemption_.started(view, job);
   waiting_.erase(view, job, party_of(view, job), 0, ByPriority(this, &view));
+}
+
+void Slurm::preempted(const View& view, JobId job) {
+  hold(view, job, -1);
+  preemption_.stopped(job);
+  waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
 }
 
 void Slurm::account(const View& view, const Event& event) {
@@ -166,7 +242,8 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
 
 std::uint32_t Slurm::party_of(const View& view, JobId job, std::int32_t priority) {
   const std::uint32_t owner = owner_of(options_.column, view, job);
-  const auto key = std::tuple(owner, view.vc(job), priority, view.demand(job));
+  const std::uint32_t qos = preemption_.active() ? view.qos(job) : 0;  // of equal priority, not of equal rights
+  const auto key = std::tuple(owner, view.vc(job), qos, priority, view.demand(job));
   const auto [known, added] = party_numbers_.try_emplace(key, static_cast<std::uint32_t>(parties_.size()));
   if (!added) return known->second;
   parties_.push_back({owner, view.vc(job)});
@@ -186,6 +263,22 @@ double Slurm::qos_factor(std::int32_t priority) const {
 
 namespace {
 
+Result<SlurmPreemption::Rules> preemption_rules(const PolicyParameters& parameters, const JobTable& jobs) {
+  SlurmPreemption::Rules rules{.by_qos = parameters.word("preempts_by") == "qos",
+                               .youngest_first = parameters.flag("youngest_first")};
+  const NameTable& names = rules.by_qos ? jobs.qos_names() : jobs.vcs();
+  auto rights = preemption_rights(parameters.policies("preempts"), names);
+  if (!rights) return Unexpected{rights.error()};
+  auto grace = preemption_times(parameters.policies("grace_s"), names);
+  if (!grace) return Unexpected{grace.error()};
+  auto exempt = preemption_times(parameters.policies("exempt_s"), names);
+  if (!exempt) return Unexpected{exempt.error()};
+  rules.rights = *std::move(rights);
+  rules.grace = *std::move(grace);
+  rules.exempt = *std::move(exempt);
+  return rules;
+}
+
 Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext& context) {
   const auto column = owner_column("slurm", parameters, context);
   if (!column) return Unexpected{column.error()};
@@ -200,7 +293,11 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
                          .max_age_s = parameters.number("max_age_s"),
                          .half_life_s = parameters.number("half_life_s"),
                          .partition_factors = parameters.list("partition_factors"),
-                         .skip = parameters.flag("skip")};
+                         .skip = parameters.flag("skip"),
+                         .preemption = {}};
+  auto preemption = preemption_rules(parameters, *context.jobs);
+  if (!preemption) return unexpected("policy slurm: " + preemption.error().message);
+  options.preemption = *std::move(preemption);
   std::set<std::uint32_t> owners;
   const JobTable& jobs = *context.jobs;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
@@ -228,7 +325,9 @@ PolicyInfo slurm_info() {
           "QoS = the job's priority over the greatest, partition = its virtual cluster; priorities are integers; "
           "\"Scheduling Configuration Guide\": a job that stays pending keeps back its partition; slurm+easy is "
           "sched/backfill with exact times (no bf_resolution)",
-      .complexity = "O(priorities x shapes x log n), more where many owners are about equal",
+      .complexity =
+          "O(priorities x shapes x log n), more where many owners are about equal; O(running) for a job that may "
+          "preempt others",
       .parameters = {owner_parameter("user"),
                      weights_parameter(),
                      weight("weight_age", 1000, "PriorityWeightAge"),
@@ -252,6 +351,22 @@ PolicyInfo slurm_info() {
                       .fallback = false,
                       .meaning = "pass over jobs that do not fit; false: they leave the rest of their partition "
                                  "pending"},
+                     {.name = "preempts",
+                      .fallback = std::vector<std::string>{},
+                      .meaning = "rights to preempt, each A>B: waiting jobs of A may stop running ones of B"},
+                     {.name = "preempts_by",
+                      .fallback = std::string("qos"),
+                      .meaning = "whose names those are: of QOS or of partitions (PreemptType)",
+                      .words = {"qos", "partition"}},
+                     {.name = "grace_s",
+                      .fallback = std::vector<std::string>{},
+                      .meaning = "how long jobs run on that have to go, each NAME=SECONDS (GraceTime)"},
+                     {.name = "exempt_s",
+                      .fallback = std::vector<std::string>{},
+                      .meaning = "for how long a run may not be stopped, each NAME=SECONDS (PreemptExemptTime)"},
+                     {.name = "youngest_first",
+                      .fallback = false,
+                      .meaning = "stop the jobs first that started last (preempt_youngest_first)"},
                      {.name = "bf_window_s",
                       .fallback = 86'400.0,
                       .meaning = "slurm+easy: jobs that should start later have no reservation (bf_window)",
@@ -272,6 +387,7 @@ PolicyInfo slurm_info() {
         if (!policy) return Unexpected{policy.error()};
         return AnyPolicy(*std::move(policy));
       },
+      .preemptive = true,
       .backfilled = [](const PolicyParameters& parameters, const PolicyParameters& of_easy,
                        const PolicyContext& context, AnyDurationEstimator estimator) -> Result<AnyPolicy> {
         auto policy = slurm_from(parameters, context);

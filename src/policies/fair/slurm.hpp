@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/policies/fair/decaying_usage.hpp"
+#include "src/policies/fair/slurm_preemption.hpp"
 #include "src/policies/queues/owners.hpp"
 #include "src/policies/queues/ranked_classes.hpp"
 #include "src/policies/seam/registry.hpp"
@@ -41,7 +42,9 @@ struct SlurmTerms {
 /// scheduling loop, or is passed over with `skip`. Age: time since submission over max_age_s, at most 1. Fair-share:
 /// 2^-(U/S), U the owner's part of all GPU time used so far with its half-life and S its part of the weights of all
 /// owners in the trace. Size: the part of the cluster's GPUs that the job asks for. Partition: as given. QoS: the job's
-/// priority over the greatest of the trace, 0 for negative ones.
+/// priority over the greatest of the trace, 0 for negative ones. A job that does not fit may stop those over which its
+/// QOS or partition has a right (SlurmPreemption): of these in their order as many as it takes, then, where these are
+/// several, as many as it takes with the last of them first (preempt_reorder_count 1); who need not go stays.
 class Slurm {
  public:
   struct Options {
@@ -58,22 +61,32 @@ class Slurm {
     std::vector<double> partition_factors;  ///< of virtual clusters in order of their first job; else 1
     std::int32_t most_qos = 0;              ///< the greatest priority of the trace's jobs
     bool skip = false;                      ///< pass over jobs that do not fit
+    SlurmPreemption::Rules preemption = {};
   };
 
-  explicit Slurm(Options options) : options_(std::move(options)), all_(options_.half_life_s) {}
+  /// Who is told of what a decision does beside starting what it is asked to start.
+  struct Hooks {
+    std::function<void(JobId)> started = [](JobId) {};
+    std::function<void(JobId)> preempted = [](JobId) {};
+  };
+
+  explicit Slurm(Options options)
+      : options_(std::move(options)), preemption_(options_.preemption), all_(options_.half_life_s) {}
 
   [[nodiscard]] std::string_view name() const { return "slurm"; }
 
-  void decide(const View& view, Decision& decision) {
-    decide(view, decision, [](JobId) {});
-  }
-  /// Decides; `started` is told of every start.
-  void decide(const View& view, Decision& decision, const std::function<void(JobId)>& started);
+  void decide(const View& view, Decision& decision) { decide(view, decision, Hooks{}); }
+  /// Decides; the hooks are told of every start and every preemption.
+  void decide(const View& view, Decision& decision, const Hooks& hooks);
 
   /// The waiting jobs of the highest priorities, in order, at most `most` of them. O(waiting).
   [[nodiscard]] std::vector<JobId> waiting_in_order(const View& view, std::size_t most);
   /// The decision started this waiting job without being asked to.
   void started(const View& view, JobId job);
+  /// The decision preempted this running job without being asked to.
+  void preempted(const View& view, JobId job);
+  /// Who may preempt whom.
+  [[nodiscard]] SlurmPreemption& preemption() { return preemption_; }
 
   /// Updates the usage of the event's owner; for an observer that makes no decisions (SlurmLog).
   void account(const View& view, const Event& event);
@@ -96,6 +109,11 @@ class Slurm {
     std::uint32_t partition = 0;
   };
 
+  void take_in(const View& view);
+  void stop_those_due(const View& view, Decision& decision, const Hooks& hooks);
+  void fill(const View& view, Decision& decision, const Hooks& hooks);
+  bool start_or_preempt(const View& view, Decision& decision, JobId job, const Hooks& hooks);
+  [[nodiscard]] std::uint32_t blocked_with(const RankedClasses::Class& jobs) const;
   [[nodiscard]] std::int64_t priority_now(const View& view, JobId job);
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
@@ -108,11 +126,14 @@ class Slurm {
   [[nodiscard]] double qos_factor(std::int32_t priority) const;
 
   Options options_;
+  SlurmPreemption preemption_;
+  std::vector<JobId> stopped_;  // by this decision, not yet waiting again
   RankedClasses waiting_;
   std::vector<DecayingUsage> used_;   // [owner]
   std::vector<ShareNow> shares_now_;  // [owner]
   DecayingUsage all_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t>, std::uint32_t> party_numbers_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t>, std::uint32_t>
+      party_numbers_;
   std::vector<Party> parties_;
   std::vector<std::vector<std::uint32_t>> parties_of_;  // [owner]
 };

@@ -16,8 +16,9 @@ namespace gpusched {
 /// The main scheduling loop of Slurm at every event and, after events, at most once an interval, a backfilling pass. A
 /// pass plans anew from the estimated ends of running jobs: in order of priority, each waiting job gets the earliest
 /// hole that delays no job planned before it; it starts if that is now, and else keeps the hole reserved for the pass
-/// if it begins within the window. Source: Slurm documentation, "Scheduling Configuration Guide" and slurm.conf,
-/// SchedulerParameters bf_window, bf_max_job_test, bf_interval. Times are exact (no bf_resolution).
+/// if it begins within the window. A job that has the right to stop others (SlurmPreemption) starts in their place
+/// where that keeps the holes of jobs planned before it. Source: Slurm documentation, "Scheduling Configuration Guide"
+/// and slurm.conf, SchedulerParameters bf_window, bf_max_job_test, bf_interval. Times are exact (no bf_resolution).
 ///
 /// A pass costs O(waiting + (running + jobs tested) x steps of the profile), or more where nodes matter
 /// (capacity_profile.hpp).
@@ -42,8 +43,9 @@ class SlurmBackfill {
   void decide(const OracleView& view, Decision& decision);
 
  private:
-  void backfill(const View& view, Decision& decision);
+  void backfill(const OracleView& view, Decision& decision);
   [[nodiscard]] CapacityProfile profile_of_running(const View& view) const;
+  bool preempt_for(const OracleView& view, Decision& decision, JobId job, CapacityProfile& profile);
 
   Slurm slurm_;
   Options options_;

@@ -91,7 +91,10 @@ void ShortestRemaining::note_start(const Rank& started, bool prolonged, const Or
   const JobId job = started.job;
   if (view.phase(job) != JobPhase::running) return;
   const Time start = view.running_since(job), end = view.expected_end(job);
-  const std::int64_t at_start = key(job, end - start, view);
+  // At that instant the work left, as of waiting jobs: a run that its node or a cap slows takes longer, but ranks
+  // alike.
+  const Time left = start == view.now() ? view.remaining(job) : end - start;
+  const std::int64_t at_start = key(job, left, view);
   if ((started.key != at_start) != prolonged) return;
   const Rank before = prolonged ? newcomer(job, at_start) : started;
   // One that was stopped and started again at the same instant goes on as if it had run through.

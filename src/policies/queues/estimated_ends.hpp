@@ -76,6 +76,13 @@ class EstimatedEnds {
     return surprised;
   }
 
+  /// The decision just preempted this job, which waits again.
+  void preempt(const OracleView& view, JobId job) {
+    ends_.erase({end(job), job});
+    std::erase(started_, job);
+    runs_[index(job)].estimate = at_least(estimator_.estimate(view, job));
+  }
+
   /// The decision just started this job.
   void start(const View& view, JobId job) {
     runs_[index(job)].start = view.now();

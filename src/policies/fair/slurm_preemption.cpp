@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/fair/slurm_preemption.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <tuple>
+
+#include "src/base/field_parser.hpp"
+
+namespace gpusched {
+namespace {
+
+using Rights = std::set<std::pair<std::uint32_t, std::uint32_t>>;
+
+// The longest chain of rights below each class; nothing where they form a circle.
+std::optional<std::map<std::uint32_t, std::int64_t>> depths_of(const Rights& rights) {
+  std::map<std::uint32_t, std::int64_t> depth;
+  for (const auto& [above, below] : rights) depth[above] = depth[below] = 0;
+  for (std::size_t round = 0; round <= depth.size(); ++round) {
+    bool is_settled = true;
+    for (const auto& [above, below] : rights) {
+      if (depth[above] > depth[below]) continue;
+      depth[above] = depth[below] + 1;
+      is_settled = false;
+    }
+    if (is_settled) return depth;
+  }
+  return std::nullopt;
+}
+
+std::int64_t nodes_held(const View& view, JobId job) {
+  std::vector<NodeId> nodes;
+  for (std::uint32_t at = view.grants(job); at != no_index; at = view.cluster().grant(at).next) {
+    const NodeId node = view.cluster().grant(at).node;
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+  }
+  return static_cast<std::int64_t>(nodes.size());
+}
+
+Result<std::uint32_t> class_named(std::string_view name, const NameTable& names) {
+  const std::uint32_t number = names.find(name);
+  if (number != no_index && number != 0) return number;
+  return unexpected("expected a QOS or partition of the jobs, found '" + std::string(name) + "'");
+}
+
+}  // namespace
+
+SlurmPreemption::SlurmPreemption(Rules rules)
+    : rules_(std::move(rules)), depth_(depths_of(rules_.rights).value_or(std::map<std::uint32_t, std::int64_t>{})) {}
+
+bool SlurmPreemption::has_rights(const View& view, JobId job) const {
+  if (!active()) return false;
+  const std::uint32_t own = class_of(view, job);
+  const auto first = rules_.rights.lower_bound({own, 0});
+  return own != 0 && first != rules_.rights.end() && first->first == own;
+}
+
+void SlurmPreemption::started(const View& view, JobId job) {
+  if (!active()) return;
+  if (index(job) >= start_.size()) start_.resize(view.job_count(), Time{std::numeric_limits<std::int64_t>::min()});
+  start_[index(job)] = view.now();
+}
+
+std::vector<JobId> SlurmPreemption::take_due(Time now) {
+  std::vector<std::pair<Time, JobId>> due;
+  for (const auto& [job, end] : told_) {
+    if (end <= now) due.emplace_back(end, job);
+  }
+  std::sort(due.begin(), due.end());
+  std::vector<JobId> jobs;
+  for (const auto& [end, job] : due) {
+    told_.erase(job);
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+Time SlurmPreemption::exempt_until(const View& view, JobId job) const {
+  const auto exempt = rules_.exempt.find(class_of(view, job));
+  if (exempt == rules_.exempt.end() || index(job) >= start_.size())
+    return Time{std::numeric_limits<std::int64_t>::min()};
+  return later_by(start_[index(job)], exempt->second);
+}
+
+Time SlurmPreemption::grace_of(const View& view, JobId job) const {
+  const auto grace = rules_.grace.find(class_of(view, job));
+  return grace == rules_.grace.end() ? Time{} : grace->second;
+}
+
+// Of partitions their tier is known by whom they may stop.
+std::int64_t SlurmPreemption::standing(const View& view, JobId job) const {
+  if (rules_.by_qos) return view.priority(job);
+  const auto depth = depth_.find(class_of(view, job));
+  return depth == depth_.end() ? 0 : depth->second;
+}
+
+std::vector<JobId> SlurmPreemption::victims_of(const View& view, Decision& decision, JobId job) const {
+  using Rank = std::tuple<bool, std::int64_t, std::int64_t, QueuePlace>;
+  std::vector<std::pair<Rank, JobId>> ranked;
+  Time next = Time::max();
+  for (const JobId other : view.running()) {
+    if (!rules_.rights.contains({class_of(view, job), class_of(view, other)})) continue;
+    const Time exempt = exempt_until(view, other);
+    if (exempt > view.now()) {
+      next = std::min(next, exempt);
+      continue;
+    }
+    const bool stays = !told_.contains(other);
+    const bool has_start = rules_.youngest_first && index(other) < start_.size();
+    const Rank rank = rules_.youngest_first
+                          ? Rank{stays, has_start ? -start_[index(other)].us : 0, 0, view.queue_place(other)}
+                          : Rank{stays, standing(view, other), nodes_held(view, other), view.queue_place(other)};
+    ranked.emplace_back(rank, other);
+  }
+  if (next != Time::max()) decision.wake(next);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<JobId> victims;
+  for (const auto& [rank, other] : ranked) victims.push_back(other);
+  return victims;
+}
+
+bool SlurmPreemption::all_go_at_once(const View& view, std::span<const JobId> victims) const {
+  return std::all_of(victims.begin(), victims.end(), [&](JobId job) { return grace_of(view, job).us == 0; });
+}
+
+void SlurmPreemption::tell(const View& view, Decision& decision, std::span<const JobId> victims) {
+  for (const JobId job : victims) {
+    const Time grace = grace_of(view, job);
+    if (grace.us == 0) continue;
+    const auto [told, is_new] = told_.try_emplace(job, later_by(view.now(), grace));
+    if (is_new) decision.wake(told->second);
+  }
+}
+
+Result<Rights> preemption_rights(std::span<const std::string> words, const NameTable& names) {
+  Rights rights;
+  for (const std::string& word : words) {
+    const std::size_t over = word.find('>');
+    if (over == std::string::npos)
+      return unexpected("expected A>B, jobs of A may stop those of B, found '" + word + "'");
+    const auto above = class_named(std::string_view(word).substr(0, over), names);
+    const auto below = class_named(std::string_view(word).substr(over + 1), names);
+    if (!above) return Unexpected{above.error()};
+    if (!below) return Unexpected{below.error()};
+    rights.emplace(*above, *below);
+  }
+  if (!depths_of(rights)) return unexpected("expected rights without a circle");
+  return rights;
+}
+
+Result<std::map<std::uint32_t, Time>> preemption_times(std::span<const std::string> words, const NameTable& names) {
+  std::map<std::uint32_t, Time> times;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.rfind('=');
+    const auto seconds =
+        equals == std::string::npos ? std::optional<double>() : parse_number(std::string_view(word).substr(equals + 1));
+    if (!seconds || !(*seconds >= 0 && *seconds <= 1e9))
+      return unexpected("expected NAME=SECONDS, found '" + word + "'");
+    const auto number = class_named(std::string_view(word).substr(0, equals), names);
+    if (!number) return Unexpected{number.error()};
+    times[*number] = from_seconds(*seconds);
+  }
+  return times;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preemption under Slurm by examples worked out by hand, after slurm.schedmd.com/preempt.html.
+#include "src/policies/fair/slurm_preemption.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "src/policies/backfill/backfill.hpp"
+#include "tests/policies/policy_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+const std::string by_partition = "preempts_by=partition,preempts=[top>low]";
+
+Spans run_slurm(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto specs = parse_policies(registry, text);
+  EXPECT_TRUE(specs) << (specs ? "" : specs.error().to_string());
+  auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
+  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
+  return run(jobs, cluster, *std::move(policy));
+}
+
+std::string error_of_slurm(const std::string& parameters, const JobTable& jobs) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const Cluster cluster = Cluster::pool(1);
+  const auto specs = parse_policies(registry, "slurm{" + parameters + "}");
+  if (!specs) return specs.error().to_string();
+  const auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
+  return policy ? "no error" : policy.error().to_string();
+}
+
+JobTable low_then_top() {
+  return table_of(
+      {{.submit = 0, .work = 100, .user = "u", .vc = "low"}, {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
+}
+
+TEST(SlurmPreemption, StopsWhomItHasARightOver) {
+  const Cluster one = Cluster::pool(1);
+  EXPECT_EQ(run_slurm("slurm", low_then_top(), one), (Spans{{0, 100}, {100, 120}}));
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", low_then_top(), one), (Spans{{0, 120}, {10, 30}}));
+  EXPECT_EQ(run_slurm("slurm{preempts_by=partition,preempts=[low>top]}", low_then_top(), one),
+            (Spans{{0, 100}, {100, 120}}));
+}
+
+TEST(SlurmPreemption, AGraceIsRunToItsEnd) {
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",grace_s=[low=15]}", low_then_top(), Cluster::pool(1)),
+            (Spans{{0, 120}, {25, 45}}));
+  // A job that ends in its grace frees its place then.
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",grace_s=[low=95]}", low_then_top(), Cluster::pool(1)),
+            (Spans{{0, 100}, {100, 120}}));
+}
+
+TEST(SlurmPreemption, ARunIsExemptForAWhile) {
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",exempt_s=[low=40]}", low_then_top(), Cluster::pool(1)),
+            (Spans{{0, 120}, {40, 60}}));
+}
+
+// Of one GPU and of two: the second one has to go, and makes room enough for the first to stay.
+TEST(SlurmPreemption, WhoNeedNotGoStays) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .user = "u", .vc = "low"},
+                                  {.submit = 0, .work = 100, .gpus = 2, .user = "u", .vc = "low"},
+                                  {.submit = 10, .work = 20, .gpus = 2, .user = "u", .vc = "top"}});
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, Cluster::pool(3)), (Spans{{0, 100}, {0, 120}, {10, 30}}));
+}
+
+// On fewer nodes, that is.
+TEST(SlurmPreemption, TheSmallestGoFirst) {
+  const Cluster cluster = Cluster::homogeneous(3, 1);
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 2, .user = "u", .vc = "low"},
+                                  {.submit = 0, .work = 100, .gpus = 1, .user = "u", .vc = "low"},
+                                  {.submit = 10, .work = 20, .gpus = 1, .user = "u", .vc = "top"}});
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 100}, {0, 120}, {10, 30}}));
+}
+
+// The youngest goes: it started last.
+TEST(SlurmPreemption, TheYoungestGoFirstIfSo) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low"},
+                                  {.submit = 5, .work = 100, .user = "u", .vc = "low"},
+                                  {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, Cluster::pool(2)), (Spans{{0, 120}, {5, 105}, {10, 30}}));
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",youngest_first=true}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {5, 125}, {10, 30}}));
+}
+
+// Job 2 is planned from 100 to 110 on both GPUs. Job 3 would run on the GPU of job 1 until 210 and delay it, so that it
+// stops nobody; job 4 ends before.
+TEST(SlurmPreemption, ABackfilledJobKeepsTheHolesOfThoseBefore) {
+  const std::string slurm =
+      "slurm{" + by_partition + ",bf_interval_s=0,weight_age=1e6,weight_size=0,weight_fair_share=0}";
+  const auto jobs = [](std::int64_t work) {
+    return table_of({{.submit = 0, .work = 100, .user = "u", .vc = "mid"},
+                     {.submit = 0, .work = 100, .user = "u", .vc = "low"},
+                     {.submit = 1, .work = 10, .gpus = 2, .user = "u", .vc = "top"},
+                     {.submit = 10, .work = work, .user = "u", .vc = "top"}});
+  };
+  EXPECT_EQ(run_slurm(slurm + "+easy{estimate=exact}", jobs(200), Cluster::pool(2)),
+            (Spans{{0, 100}, {0, 100}, {100, 110}, {110, 310}}));
+  EXPECT_EQ(run_slurm(slurm + "+easy{estimate=exact}", jobs(50), Cluster::pool(2)),
+            (Spans{{0, 100}, {0, 150}, {100, 110}, {10, 60}}));
+}
+
+TEST(SlurmPreemption, SaysWhatIsWrong) {
+  const JobTable jobs = low_then_top();
+  EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top]", jobs).find("A>B"), std::string::npos);
+  EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top>loww]", jobs).find("'loww'"), std::string::npos);
+  EXPECT_NE(error_of_slurm("preempts=[top>low]", jobs).find("'top'"), std::string::npos) << "no job has a QOS";
+  EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top>low,low>top]", jobs).find("circle"), std::string::npos);
+  EXPECT_NE(error_of_slurm(by_partition + ",grace_s=[low=x]", jobs).find("NAME=SECONDS"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -217,12 +217,16 @@ std::string log_table(const TraceLog& log, const LogReportOptions& options, cons
   const auto is_clairvoyant = [](const LogContestant& one) { return one.clairvoyant(); };
   constexpr std::size_t figure_column = 2, verdict_column = 8;
   std::vector<std::size_t> important{figure_column, 3, verdict_column};
-  rate_by(
-      table, figure_column, *options.figure, rows,
-      [&](const LogContestant& one) {
-        return log.findings.standings[static_cast<std::size_t>(&one - rows.data())].value;
-      },
-      is_clairvoyant);
+  // Nobody is marked as the best where the log does not tell.
+  const bool is_told = std::any_of(log.findings.comparisons.begin(), log.findings.comparisons.end(),
+                                   [&](const std::optional<LogComparison>& pair) {
+                                     const std::string verdict = pair ? pair->verdicts[place_of(*pair, effect)] : "";
+                                     return verdict == is_better || verdict == is_worse;
+                                   });
+  const auto figure_of = [&](const LogContestant& one) {
+    return log.findings.standings[static_cast<std::size_t>(&one - rows.data())].value;
+  };
+  if (is_told) rate_by(table, figure_column, *options.figure, rows, figure_of, is_clairvoyant);
   for (std::size_t i = 0; i < options.beside.size(); ++i) {
     important.push_back(verdict_column + 1 + i);
     rate_by(

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "src/base/text_style.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/evaluate.hpp"
 #include "src/sim/log_report.hpp"
@@ -258,6 +260,30 @@ TEST(LogReport, SaysHowMuchMoreLogWouldTell) {
   EXPECT_EQ(more_log(4.0, 365 * 86'400.0), "about 3 years more");
   EXPECT_EQ(more_log(101.0, 1), "more than 100 times this log");
   EXPECT_EQ(more_log({}, 1), "no length can be named");
+}
+
+// The mean of one policy is the least in any case, but better it is only where that is told.
+TEST(LogReport, MarksTheBestWhereTheLogTells) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  for (const auto& [policies, mode, is_told] :
+       {std::tuple("fifo,srsf", "log", true), std::tuple("sjf{estimate=history},saf{estimate=history}", "log", false),
+        std::tuple("fifo,srsf", "windows", true), std::tuple("sjf,sjf{estimate=noisy}", "windows", false)}) {
+    EvaluateScenario scenario;
+    scenario.traces = {"synthetic:philly:1500"};
+    scenario.clusters = {"8x8"};
+    scenario.oversize = "drop";
+    scenario.mode = mode;
+    scenario.windows = 4;
+    scenario.window_jobs = 128;
+    scenario.policies = {policies};
+    const auto plan = load_evaluation(scenario, registry);
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    EvaluationProgress progress;
+    const auto outcome = run_evaluation(*plan, registry, 1, progress);
+    ASSERT_TRUE(outcome) << outcome.error().to_string();
+    const std::string text = evaluation_text(*plan, *outcome, {.colours = true});
+    EXPECT_EQ(text.find(best_mark) != std::string::npos, is_told) << text;
+  }
 }
 
 TEST(LogReport, NamesTheFiguresOfJobs) {

@@ -138,7 +138,7 @@ bool Slurm::start_or_preempt(const View& view, Decision& decision, JobId job, co
     std::rotate(victims.begin(), last, last + 1);
     gone = make_room(job, rule, victims, decision);
   }
-  if (gone.empty()) return false;
+  if (view.phase(job) != JobPhase::running) return false;
   if (!preemption_.all_go_at_once(view, gone)) {
     take_back(gone);
     preemption_.tell(view, decision, gone);

@@ -2,6 +2,7 @@
 #include "src/policies/seam/registry.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
@@ -23,7 +24,7 @@ constexpr std::string_view names_with_plus[] = {"pwr+fgd"};
 
 // A cursor over the text of a policy list. Grammar: list = policy {"," policy}; policy = call ["+" call]; call = name
 // ["{" [pair {"," pair}] "}"]; pair = name "=" value; value = "true" | "false" | number | word | "[" number {","
-// number} "]" | "[" list "]".
+// number} "]" | "[" member {"," member} "]"; member = policy | word ">" word | word "=" number.
 class SpecParser {
  public:
   explicit SpecParser(std::string_view text) : text_(text) {}
@@ -141,6 +142,10 @@ class SpecParser {
     std::vector<std::string> texts;
     if (++depth_ > most_depth) return fail("no list of policies so far inside others");
     do {
+      if (auto pair = pair_of_words()) {
+        texts.push_back(*std::move(pair));
+        continue;
+      }
       auto member = policy();
       if (!member) return Unexpected{member.error()};
       texts.push_back(std::move(member->text));
@@ -148,6 +153,16 @@ class SpecParser {
     --depth_;
     if (!take(']')) return fail("',' or ']'");
     return ParameterValue{texts};
+  }
+
+  // A member of a list like A>B or A=60: everything up to the next comma or bracket. Nothing if it is another.
+  std::optional<std::string> pair_of_words() {
+    skip_spaces();
+    const std::string_view member = text_.substr(at_, text_.find_first_of(",{]}", at_) - at_);
+    const bool ends = at_ + member.size() < text_.size() && text_[at_ + member.size()] != '{';
+    if (!ends || member.find_first_of("=>") == std::string_view::npos) return std::nullopt;
+    at_ += member.size();
+    return std::string(trim(member));
   }
 
   std::string word() {
@@ -180,7 +195,7 @@ class SpecParser {
 
 std::string type_name(const ParameterValue& value) {
   static constexpr std::string_view names[] = {"true or false", "a number", "a word", "a list of numbers",
-                                               "a list of policies"};
+                                               "a list of policies or pairs"};
   return std::string(names[value.index()]);
 }
 

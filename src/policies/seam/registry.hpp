@@ -22,7 +22,7 @@
 
 namespace gpusched {
 
-/// A parameter value: flag, number, word, list of numbers, or list of policies as written.
+/// A parameter value: flag, number, word, list of numbers, or list of policies or of pairs (A>B, A=60) as written.
 using ParameterValue = std::variant<bool, double, std::string, std::vector<double>, std::vector<std::string>>;
 
 /// A parameter that a policy takes. The type of `fallback` is the type that a user must give.

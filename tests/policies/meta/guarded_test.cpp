@@ -171,7 +171,7 @@ TEST(Guarded, SaysInALineWhatIsWrong) {
            {"guarded{policies=[fifo],agents=[fifo]}", "policy guarded, parameter policies: fifo is named twice"},
            {"guarded{agents=[rl:builtin/phily]}", "no model 'phily' comes with the program"},
            {"guarded{agents=[rl:no/such/folder]}", "no/such/folder"},
-           {"guarded{agents=fifo}", "policy guarded, parameter agents: expected a list of policies"},
+           {"guarded{agents=fifo}", "policy guarded, parameter agents: expected a list of policies or pairs"},
            {"guarded{agents=[bandit]}", "policy bandit holds policies itself, and cannot be held"},
            {"guarded{growth=1}", "policy guarded, parameter growth: expected a number between 1.01"},
            {"guarded{first_jobs=5}", "policy guarded, parameter first_jobs: expected as many as stretches, or more"},

@@ -277,7 +277,8 @@ TEST(Portfolio, SaysInALineWhatIsWrong) {
            {"portfolio{load_change=0.5}", "policy portfolio, parameter load_change: expected 0, or a factor above 1"},
            {"switch{policies=[fifo,sjf,saf],at=[3]}", "policy switch, parameter at: expected 2 ascending numbers"},
            {"switch{policies=[fifo,sjf,saf],at=[3,2]}", "policy switch, parameter at: expected 2 ascending numbers"},
-           {"portfolio{policies=fifo}", "policy portfolio, parameter policies: expected a list of policies"}}) {
+           {"portfolio{policies=fifo}",
+            "policy portfolio, parameter policies: expected a list of policies or pairs"}}) {
     EXPECT_NE(portfolio_error(text).find(line), std::string::npos) << text << ": " << portfolio_error(text);
     EXPECT_EQ(portfolio_error(text).find('\n'), std::string::npos) << text;
   }

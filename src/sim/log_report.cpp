@@ -218,11 +218,10 @@ std::string log_table(const TraceLog& log, const LogReportOptions& options, cons
   constexpr std::size_t figure_column = 2, verdict_column = 8;
   std::vector<std::size_t> important{figure_column, 3, verdict_column};
   // Nobody is marked as the best where the log does not tell.
-  const bool is_told = std::any_of(log.findings.comparisons.begin(), log.findings.comparisons.end(),
-                                   [&](const std::optional<LogComparison>& pair) {
-                                     const std::string verdict = pair ? pair->verdicts[place_of(*pair, effect)] : "";
-                                     return verdict == is_better || verdict == is_worse;
-                                   });
+  const bool is_told = std::any_of(
+      log.findings.comparisons.begin(), log.findings.comparisons.end(), [](const std::optional<LogComparison>& pair) {
+        return pair && (pair->verdict.starts_with(is_better) || pair->verdict.starts_with(is_worse));
+      });
   const auto figure_of = [&](const LogContestant& one) {
     return log.findings.standings[static_cast<std::size_t>(&one - rows.data())].value;
   };

@@ -122,15 +122,17 @@ inline bool start_or_preempt(World& world, WorldJob& job, const SlurmRights& rig
   return world.start_by_force(job, jobs_of(world, victims));
 }
 
-/// Jobs whose grace is over stop. Then, pass by pass as long as one stops others, each waiting job is tried once, in
-/// order; in a pass one that cannot start keeps back its partition or, with `skip`, those of its owner, partition and
-/// priority that ask for the same.
+/// Jobs whose grace is over stop, and wait again from the second pass on. Pass by pass as long as one stops others,
+/// each waiting job is tried once, in order; in a pass one that cannot start keeps back its partition or, with `skip`,
+/// those of its owner, partition and priority that ask for the same.
 template <class Key, class Owner>
 void start_by_rights(World& world, Key key, const SlurmNumbers& numbers, Owner owner_of, ToldToGo& told) {
+  std::set<std::int64_t> stopped;
   for (WorldJob* const job : world.running()) {
     if (!told.has(*job) || told.jobs.at(job->id).first > world.now) continue;
     world.free(*job);
     world.stop(*job);
+    stopped.insert(job->id);
   }
   const auto alike = [&](const WorldJob& job) {
     using Alike = std::tuple<std::string, std::string, std::int64_t, std::vector<std::int64_t>>;
@@ -138,8 +140,10 @@ void start_by_rights(World& world, Key key, const SlurmNumbers& numbers, Owner o
     return Alike{owner_of(job), job.vc, job.priority, {job.tasks, job.gpu, job.cpu, job.memory}};
   };
   for (bool again = true; again;) {
-    again = false;
+    again = !stopped.empty();
     std::vector<WorldJob*> list = world.waiting();
+    std::erase_if(list, [&](const WorldJob* job) { return stopped.contains(job->id); });
+    stopped.clear();
     std::stable_sort(list.begin(), list.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
     std::set<decltype(alike(*list.front()))> blocked;
     for (WorldJob* const job : list) {

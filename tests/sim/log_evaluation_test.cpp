@@ -266,15 +266,14 @@ TEST(LogReport, SaysHowMuchMoreLogWouldTell) {
 TEST(LogReport, MarksTheBestWhereTheLogTells) {
   const PolicyRegistry registry = PolicyRegistry::standard();
   for (const auto& [policies, mode, is_told] :
-       {std::tuple("fifo,srsf", "log", true), std::tuple("sjf{estimate=history},saf{estimate=history}", "log", false),
-        std::tuple("fifo,srsf", "windows", true), std::tuple("sjf,sjf{estimate=noisy}", "windows", false)}) {
+       {std::tuple("fifo,las", "log", true), std::tuple("sjf{estimate=history},saf{estimate=history}", "log", false),
+        std::tuple("fifo,las", "windows", false)}) {
     EvaluateScenario scenario;
-    scenario.traces = {"synthetic:philly:1500"};
-    scenario.clusters = {"8x8"};
+    scenario.traces = {"synthetic:philly:3000"};
+    scenario.clusters = {"16x8"};
     scenario.oversize = "drop";
     scenario.mode = mode;
-    scenario.windows = 4;
-    scenario.window_jobs = 128;
+    if (std::string(mode) == "windows") scenario.window_jobs = 32;
     scenario.policies = {policies};
     const auto plan = load_evaluation(scenario, registry);
     ASSERT_TRUE(plan) << plan.error().to_string();

@@ -58,13 +58,15 @@ struct Slurm::ByPriority {
 void Slurm::decide(const View& view, Decision& decision, const Hooks& hooks) {
   take_in(view);
   stop_those_due(view, decision, hooks);
-  // Whoever was stopped may have room elsewhere. Rights have no circle, so that this ends.
-  do {
+  fill(view, decision, hooks);
+  // Whoever was stopped comes after those for whom it was, and may have room elsewhere. Rights have no circle, so that
+  // this ends.
+  while (!stopped_.empty()) {
     for (const JobId job : std::exchange(stopped_, {})) {
       waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
     }
     fill(view, decision, hooks);
-  } while (!stopped_.empty());
+  }
 }
 
 void Slurm::take_in(const View& view) {

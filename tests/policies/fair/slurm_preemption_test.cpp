@@ -85,8 +85,8 @@ TEST(SlurmPreemption, TheYoungestGoFirstIfSo) {
             (Spans{{0, 100}, {5, 125}, {10, 30}}));
 }
 
-// Job 2 is planned from 100 to 110 on both GPUs. Job 3 would run on the GPU of job 1 until 210 and delay it, so that it
-// stops nobody; job 4 ends before.
+// Job 2 may stop job 1, not job 0: it is planned from 100 to 110 on both GPUs. Job 3, of 200 s, would run on the GPU of
+// job 1 until 210 and delay it, so that it stops nobody; of 50 s it ends before. Job 1 then runs from 60 to 100 too.
 TEST(SlurmPreemption, ABackfilledJobKeepsTheHolesOfThoseBefore) {
   const std::string slurm =
       "slurm{" + by_partition + ",bf_interval_s=0,weight_age=1e6,weight_size=0,weight_fair_share=0}";
@@ -99,7 +99,7 @@ TEST(SlurmPreemption, ABackfilledJobKeepsTheHolesOfThoseBefore) {
   EXPECT_EQ(run_slurm(slurm + "+easy{estimate=exact}", jobs(200), Cluster::pool(2)),
             (Spans{{0, 100}, {0, 100}, {100, 110}, {110, 310}}));
   EXPECT_EQ(run_slurm(slurm + "+easy{estimate=exact}", jobs(50), Cluster::pool(2)),
-            (Spans{{0, 100}, {0, 150}, {100, 110}, {10, 60}}));
+            (Spans{{0, 100}, {0, 160}, {100, 110}, {10, 60}}));
 }
 
 TEST(SlurmPreemption, SaysWhatIsWrong) {

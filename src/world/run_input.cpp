@@ -130,6 +130,9 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   auto cluster = cluster_of(request, trace.report, *site, names);
   if (!cluster) return Unexpected{cluster.error()};
   if (auto done = set_slurm_limits(*site, *cluster); !done) return Unexpected{done.error()};
+  if (site->conf && site->conf->preempt_type == SlurmPreemptType::qos && !trace.jobs.has_qos()) {
+    trace.report.notes.emplace_back("no job of the trace has a QOS, so that nobody preempts by it");
+  }
   input.slurm = *std::move(site);
   if (count_only && shares_by_device(*cluster)) {
     return Unexpected{Error{.message = "count makes a number of the GPUs, which cannot be cut or take turns as mig or "

@@ -131,6 +131,14 @@ TEST_F(SlurmReplay, PreemptsByQosAsTheFilesSay) {
   EXPECT_EQ(with("PreemptType=preempt/qos\nPreemptMode=OFF\n", "normal|0|00:00:00|||requeue"), (Starts{0, 10}));
 }
 
+TEST_F(SlurmReplay, TellsThatNoJobHasAQos) {
+  Scenario asked = scenario("a,0,1,1,1000,low,u,1000\n", "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n", "slurm");
+  asked.slurm_qos = folder_.write("qos.txt", "Name|Priority|Preempt\nfew|1|\nhigh|2|few\n");
+  const ReplayInput input = load(asked);
+  const auto& notes = input.trace.report.notes;
+  EXPECT_EQ(std::count(notes.begin(), notes.end(), "no job of the trace has a QOS, so that nobody preempts by it"), 1);
+}
+
 // The partition of the higher tier stops jobs of the other one, unless these may not be.
 TEST_F(SlurmReplay, PreemptsByTiersOfPartitions) {
   const std::string rows = "a,0,1000,8,1000,slow,u,1000\nb,10,100,8,1000,fast,u,1000\n";

@@ -25,6 +25,16 @@ std::vector<double> partition_factors(const SlurmConf& conf, const JobTable& job
   return factors;
 }
 
+// PriorityTier, likewise.
+std::vector<double> partition_tiers(const SlurmConf& conf, const JobTable& jobs) {
+  std::vector<double> tiers(jobs.vcs().size() > 0 ? jobs.vcs().size() - 1 : 0, 1.0);
+  for (const SlurmPartition& partition : conf.partitions) {
+    const std::uint32_t vc = jobs.vcs().find(partition.name);
+    if (vc != no_index && vc > 0) tiers[vc - 1] = partition.tier;
+  }
+  return tiers;
+}
+
 // The policy divides by the greatest priority of the jobs, Slurm by that of all QOS.
 double qos_scale(const SlurmSite& site, const JobTable& jobs) {
   std::int32_t of_jobs = 0, of_table = 0;
@@ -96,6 +106,7 @@ std::map<std::string, ParameterValue> parameters_of(const SlurmSite& site, const
       {"max_age_s", std::max(1.0, to_seconds(conf.max_age))},
       {"half_life_s", conf.half_life == Time{} ? without_decay_s : to_seconds(conf.half_life)},
       {"partition_factors", partition_factors(conf, jobs)},
+      {"partition_tiers", partition_tiers(conf, jobs)},
       {"bf_window_s", to_seconds(conf.bf_window)},
       {"bf_max_job_test", conf.bf_max_job_test},
       {"bf_interval_s", to_seconds(conf.bf_interval)}};

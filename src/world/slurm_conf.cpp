@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -251,7 +250,6 @@ class ConfInterpreter {
 
   Result<void> describe_partitions() {
     conf_.backfills = scheduler_ && loops_;
-    std::set<double> tiers;
     for (const SlurmConfLine& line : partitions_) {
       SlurmPartition partition{
           .name = name_text(line.pairs.front().value), .qos = {}, .file = line.file, .line = line.line};
@@ -274,12 +272,7 @@ class ConfInterpreter {
                           key == "partitionname";
         if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
       }
-      tiers.insert(partition.tier);
       conf_.partitions.push_back(std::move(partition));
-    }
-    if (tiers.size() < 2 || conf_.preempt_type == SlurmPreemptType::partition) return {};
-    for (const SlurmConfLine& line : partitions_) {
-      if (const std::string* tier = line.find("PriorityTier")) unused(line, "PartitionName:PriorityTier", *tier);
     }
     return {};
   }

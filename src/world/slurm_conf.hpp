@@ -38,7 +38,7 @@ struct SlurmPreempted {
 struct SlurmPartition {
   std::string name;
   double job_factor = 1;  ///< PriorityJobFactor
-  double tier = 1;        ///< PriorityTier: who preempts whom under preempt/partition_prio
+  double tier = 1;        ///< PriorityTier: who goes first, and preempts whom under preempt/partition_prio
   SlurmPreempted preempted = {};
   std::string qos;   ///< the partition's own QOS, whose limits are those of the partition; empty: none
   std::string file;  ///< where it is described

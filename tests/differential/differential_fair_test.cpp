@@ -98,6 +98,11 @@ TEST(DifferentialFair, Slurm) {
       numbers.partition_factors.push_back(tenths / 10.0);
       factors += (factors.empty() ? "" : ",") + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
     }
+    std::string tiers;
+    for (std::size_t i = *rc::gen::inRange<std::size_t>(0, 4); i > 0; --i) {
+      numbers.partition_tiers.push_back(*rc::gen::inRange<std::int64_t>(0, 3));
+      tiers += (tiers.empty() ? "" : ",") + std::to_string(numbers.partition_tiers.back());
+    }
     const std::string text = "slurm{" + weighed.text + ",weight_age=" + std::to_string(numbers.weight_age) +
                              ",weight_fair_share=" + std::to_string(numbers.weight_fair_share) +
                              ",weight_size=" + std::to_string(numbers.weight_size) +
@@ -105,7 +110,8 @@ TEST(DifferentialFair, Slurm) {
                              ",weight_qos=" + std::to_string(numbers.weight_qos) +
                              ",max_age_s=" + std::to_string(numbers.max_age_s) +
                              ",half_life_s=" + std::to_string(numbers.half_life_s) + ",partition_factors=[" + factors +
-                             "],skip=" + (numbers.skip ? "true" : "false") + random_rights(rows, numbers.rights) + "}";
+                             "],partition_tiers=[" + tiers + "],skip=" + (numbers.skip ? "true" : "false") +
+                             random_rights(rows, numbers.rights) + "}";
     expect_same(text, rows, cluster, slurm_rule(weighed.owners, numbers));
   });
 }

@@ -42,6 +42,7 @@ struct SlurmNumbers {
   std::int64_t weight_age = 0, weight_fair_share = 0, weight_size = 0, weight_partition = 0, weight_qos = 0;
   std::int64_t max_age_s = 1, half_life_s = 1;
   std::vector<double> partition_factors = {};
+  std::vector<std::int64_t> partition_tiers = {};
   bool skip = true;
   SlurmRights rights = {};
 };
@@ -153,10 +154,10 @@ void start_by_rights(World& world, Key key, const SlurmNumbers& numbers, Owner o
   }
 }
 
-/// The highest sum of weight x factor, each rounded, goes first. Factors: waiting time over max_age, at most 1;
-/// 2^-(U/S), U the owner's part of all decayed usage and S its part of the weights of all owners; GPUs over the
-/// cluster's GPUs; that of the partition; the job's priority over the trace's greatest. Without `skip`, a job that
-/// cannot start keeps back its partition.
+/// Of the highest tier of partitions, the highest sum of weight x factor, each rounded, goes first. Factors: waiting
+/// time over max_age, at most 1; 2^-(U/S), U the owner's part of all decayed usage and S its part of the weights of all
+/// owners; GPUs over the cluster's GPUs; that of the partition; the job's priority over the trace's greatest. Without
+/// `skip`, a job that cannot start keeps back its partition.
 inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& numbers) {
   const auto told = std::make_shared<ToldToGo>();
   return [=](World& world) {
@@ -188,9 +189,16 @@ inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& num
              term(numbers.weight_partition, listed ? numbers.partition_factors[partition] : 1.0) +
              term(numbers.weight_qos, qos);
     };
+    const auto tier = [&](const WorldJob& job) -> std::int64_t {
+      const auto partition = static_cast<std::size_t>(partitions.place(world, job.vc));
+      return partition < numbers.partition_tiers.size() ? numbers.partition_tiers[partition] : 1;
+    };
     start_by_rights(
-        world, [&](const WorldJob& job) -> std::vector<std::int64_t> { return {-priority(job)}; }, numbers,
-        [&](const WorldJob& job) { return owners.of(job); }, *told);
+        world,
+        [&](const WorldJob& job) -> std::vector<std::int64_t> {
+          return {-tier(job), -priority(job)};
+        },
+        numbers, [&](const WorldJob& job) { return owners.of(job); }, *told);
   };
 }
 

@@ -131,6 +131,17 @@ TEST_F(SlurmReplay, PreemptsByQosAsTheFilesSay) {
   EXPECT_EQ(with("PreemptType=preempt/qos\nPreemptMode=OFF\n", "normal|0|00:00:00|||requeue"), (Starts{0, 10}));
 }
 
+// c, of the higher tier, goes before b, whatever their priorities.
+TEST_F(SlurmReplay, HigherTiersGoFirst) {
+  const std::string rows = "a,0,100,8,1000,slow,u,100\nb,10,100,8,1000,slow,u,100\nc,20,100,8,1000,fast,u,100\n";
+  const auto with = [&](const std::string& tier) {
+    return starts(load(scenario(
+        rows, "PartitionName=fast Nodes=n1 PriorityTier=" + tier + "\nPartitionName=slow Nodes=n1\n", "slurm")));
+  };
+  EXPECT_EQ(with("1"), (std::vector<double>{0, 100, 200}));
+  EXPECT_EQ(with("2"), (std::vector<double>{0, 200, 100}));
+}
+
 TEST_F(SlurmReplay, TellsThatNoJobHasAQos) {
   Scenario asked = scenario("a,0,1,1,1000,low,u,1000\n", "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n", "slurm");
   asked.slurm_qos = folder_.write("qos.txt", "Name|Priority|Preempt\nfew|1|\nhigh|2|few\n");

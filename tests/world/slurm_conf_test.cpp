@@ -192,12 +192,11 @@ TEST(SlurmConf, NodesArePartitionedAsItSays) {
   EXPECT_EQ(unused_keys(conf.unused), (Names{"PartitionName:MaxTime=60", "NodeName:Weight=5"}));
 }
 
-TEST(SlurmConf, TiersThatDifferAreNotUsed) {
-  const std::string node = "NodeName=n1 Gres=gpu:1\n";
-  EXPECT_TRUE(conf_of(node + "PartitionName=a Nodes=n1 PriorityTier=2\nPartitionName=b Nodes=n1 PriorityTier=2\n")
-                  .unused.empty());
-  EXPECT_EQ(unused_keys(conf_of(node + "PartitionName=a Nodes=n1 PriorityTier=2\nPartitionName=b Nodes=n1\n").unused),
-            Names{"PartitionName:PriorityTier=2"});
+TEST(SlurmConf, PartitionsHaveTiers) {
+  const SlurmConf conf = conf_of("NodeName=n1\nPartitionName=a Nodes=n1 PriorityTier=2\nPartitionName=b Nodes=n1\n");
+  EXPECT_EQ(conf.partitions[0].tier, 2);
+  EXPECT_EQ(conf.partitions[1].tier, 1);
+  EXPECT_TRUE(conf.unused.empty());
 }
 
 TEST(SlurmConf, BadLinesAreRefusedWithTheirPlace) {

@@ -31,7 +31,7 @@ struct Slurm::ByPriority {
   [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const { return {slurm->blocked_with(jobs), jobs.demand}; }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     const SlurmTerms of_first = slurm->terms(*view, jobs.first(), 0);
-    return -(of_first.size + of_first.partition + of_first.qos);
+    return -(slurm->tier_term(view->vc(jobs.first())) + of_first.size + of_first.partition + of_first.qos);
   }
   [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
   [[nodiscard]] double standing(std::uint32_t party) const {
@@ -40,7 +40,7 @@ struct Slurm::ByPriority {
     return std::log2(slurm->used_[owner].at(view->now()) / slurm->part(owner)) + half_lives;
   }
   [[nodiscard]] Score score(const Class& jobs) const {
-    return {-slurm->priority_now(*view, jobs.first()), jobs.jobs.front()};
+    return {-slurm->standing_now(*view, jobs.first()), jobs.jobs.front()};
   }
   [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
     const double rounding = 1e-9 + 1e-15 * (std::abs(standing) + half_lives);
@@ -162,14 +162,16 @@ std::uint32_t Slurm::blocked_with(const RankedClasses::Class& jobs) const {
   return preemption_.active() ? jobs.party : jobs.queue;
 }
 
-std::int64_t Slurm::priority_now(const View& view, JobId job) {
-  return terms(view, job, fair_share_now(owner_of(options_.column, view, job), view.now())).priority();
+// The priority, and the tier before it.
+std::int64_t Slurm::standing_now(const View& view, JobId job) {
+  const SlurmTerms now = terms(view, job, fair_share_now(owner_of(options_.column, view, job), view.now()));
+  return tier_term(view.vc(job)) + now.priority();
 }
 
 std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
   std::vector<std::pair<std::int64_t, QueuePlace>> waiting;
   waiting_.for_each([&](const RankedClasses::Class& jobs) {
-    for (const QueuePlace& place : jobs.jobs) waiting.emplace_back(-priority_now(view, place.job), place);
+    for (const QueuePlace& place : jobs.jobs) waiting.emplace_back(-standing_now(view, place.job), place);
   });
   most = std::min(most, waiting.size());
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(most), waiting.end());
@@ -258,6 +260,13 @@ double Slurm::partition_factor(std::uint32_t vc) const {
   return vc >= 1 && vc - 1 < options_.partition_factors.size() ? options_.partition_factors[vc - 1] : 1;
 }
 
+// Outweighs every priority, which is at most the sum of five weights.
+std::int64_t Slurm::tier_term(std::uint32_t vc) const {
+  constexpr std::int64_t beyond_all = 10'000'000'000;
+  const bool has_tier = vc >= 1 && vc - 1 < options_.partition_tiers.size();
+  return beyond_all * (has_tier ? static_cast<std::int64_t>(options_.partition_tiers[vc - 1]) : 1);
+}
+
 double Slurm::qos_factor(std::int32_t priority) const {
   if (options_.most_qos <= 0) return 0;
   return static_cast<double>(std::max(priority, 0)) / options_.most_qos;
@@ -295,6 +304,7 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
                          .max_age_s = parameters.number("max_age_s"),
                          .half_life_s = parameters.number("half_life_s"),
                          .partition_factors = parameters.list("partition_factors"),
+                         .partition_tiers = parameters.list("partition_tiers"),
                          .skip = parameters.flag("skip"),
                          .preemption = {}};
   auto preemption = preemption_rules(parameters, *context.jobs);
@@ -349,6 +359,10 @@ PolicyInfo slurm_info() {
                       .fallback = std::vector<double>{},
                       .meaning = "factors of the virtual clusters in order of their first job; others 1",
                       .most = 1},
+                     {.name = "partition_tiers",
+                      .fallback = std::vector<double>{},
+                      .meaning = "tiers of the virtual clusters likewise: jobs of a higher one go first (PriorityTier)",
+                      .most = 65'533},
                      {.name = "skip",
                       .fallback = false,
                       .meaning = "pass over jobs that do not fit; false: they leave the rest of their partition "

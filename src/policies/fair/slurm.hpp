@@ -37,14 +37,15 @@ struct SlurmTerms {
   }
 };
 
-/// At every event waiting jobs start in order of priority = the weighted sum of five factors; ties go to the earliest
-/// job. A job that does not fit leaves the rest of its partition (virtual cluster) pending, as in Slurm's main
-/// scheduling loop, or is passed over with `skip`. Age: time since submission over max_age_s, at most 1. Fair-share:
-/// 2^-(U/S), U the owner's part of all GPU time used so far with its half-life and S its part of the weights of all
-/// owners in the trace. Size: the part of the cluster's GPUs that the job asks for. Partition: as given. QoS: the job's
-/// priority over the greatest of the trace, 0 for negative ones. A job that does not fit may stop those over which its
-/// QOS or partition has a right (SlurmPreemption): of these in their order as many as it takes, then, where these are
-/// several, as many as it takes with the last of them first (preempt_reorder_count 1); who need not go stays.
+/// At every event waiting jobs start in order of priority = the weighted sum of five factors, those of partitions of
+/// higher tiers before all others; ties go to the earliest job. A job that does not fit leaves the rest of its
+/// partition (virtual cluster) pending, as in Slurm's main scheduling loop, or is passed over with `skip`. Age: time
+/// since submission over max_age_s, at most 1. Fair-share: 2^-(U/S), U the owner's part of all GPU time used so far
+/// with its half-life and S its part of the weights of all owners in the trace. Size: the part of the cluster's GPUs
+/// that the job asks for. Partition: as given. QoS: the job's priority over the greatest of the trace, 0 for negative
+/// ones. A job that does not fit may stop those over which its QOS or partition has a right (SlurmPreemption): of these
+/// in their order as many as it takes, then, where these are several, as many as it takes with the last of them first
+/// (preempt_reorder_count 1); who need not go stays.
 class Slurm {
  public:
   struct Options {
@@ -59,6 +60,7 @@ class Slurm {
     double max_age_s = 604'800;  ///< the age factor is 1 from here on
     double half_life_s = 604'800;
     std::vector<double> partition_factors;  ///< of virtual clusters in order of their first job; else 1
+    std::vector<double> partition_tiers;    ///< likewise, whole numbers
     std::int32_t most_qos = 0;              ///< the greatest priority of the trace's jobs
     bool skip = false;                      ///< pass over jobs that do not fit
     SlurmPreemption::Rules preemption = {};
@@ -114,7 +116,8 @@ class Slurm {
   void fill(const View& view, Decision& decision, const Hooks& hooks);
   bool start_or_preempt(const View& view, Decision& decision, JobId job, const Hooks& hooks);
   [[nodiscard]] std::uint32_t blocked_with(const RankedClasses::Class& jobs) const;
-  [[nodiscard]] std::int64_t priority_now(const View& view, JobId job);
+  [[nodiscard]] std::int64_t standing_now(const View& view, JobId job);
+  [[nodiscard]] std::int64_t tier_term(std::uint32_t vc) const;
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
   void hold(const View& view, JobId job, std::int64_t sign);

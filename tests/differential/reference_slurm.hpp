@@ -70,14 +70,14 @@ inline std::vector<std::int64_t> victims_of(World& world, const WorldJob& job, c
     std::set<std::size_t> nodes;
     for (const WorldTask& task : other->places) nodes.insert(task.node);
     if (rights.youngest_first) {
-      ranked.emplace_back(!told.has(*other), -other->started, 0, other->id);
+      ranked.emplace_back(!told.has(*other), -other->started, 0, -other->id);
     } else {
-      ranked.emplace_back(!told.has(*other), rights.tier(other->vc), nodes.size(), other->id);
+      ranked.emplace_back(!told.has(*other), rights.tier(other->vc), nodes.size(), -other->id);
     }
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::int64_t> ids;
-  for (const auto& entry : ranked) ids.push_back(std::get<3>(entry));
+  for (const auto& entry : ranked) ids.push_back(-std::get<3>(entry));
   return ids;
 }
 
@@ -123,7 +123,7 @@ inline bool start_or_preempt(World& world, WorldJob& job, const SlurmRights& rig
   return world.start_by_force(job, jobs_of(world, victims));
 }
 
-/// Jobs whose grace is over stop, and wait again from the second pass on. Pass by pass as long as one stops others,
+/// Jobs whose grace is over stop, and wait again once all others were tried. Pass by pass as long as one stops others,
 /// each waiting job is tried once, in order; in a pass one that cannot start keeps back its partition or, with `skip`,
 /// those of its owner, partition and priority that ask for the same.
 template <class Key, class Owner>
@@ -141,15 +141,18 @@ void start_by_rights(World& world, Key key, const SlurmNumbers& numbers, Owner o
     return Alike{owner_of(job), job.vc, job.priority, {job.tasks, job.gpu, job.cpu, job.memory}};
   };
   for (bool again = true; again;) {
-    again = !stopped.empty();
+    again = false;
     std::vector<WorldJob*> list = world.waiting();
     std::erase_if(list, [&](const WorldJob* job) { return stopped.contains(job->id); });
-    stopped.clear();
     std::stable_sort(list.begin(), list.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
     std::set<decltype(alike(*list.front()))> blocked;
     for (WorldJob* const job : list) {
       if (blocked.contains(alike(*job))) continue;
       if (!start_or_preempt(world, *job, numbers.rights, told, again)) blocked.insert(alike(*job));
+    }
+    if (!again && !stopped.empty()) {
+      stopped.clear();
+      again = true;
     }
   }
 }

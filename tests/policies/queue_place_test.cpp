@@ -241,6 +241,7 @@ std::string_view why_places_do_not_decide(const std::string& policy, const std::
   if (policy.starts_with("carbon")) return "each job has a plan of its own";
   if (policy.starts_with("allox") || policy.starts_with("gavel")) return "a job may wait for faster machines";
   if (policy.starts_with("agenda") || policy.starts_with("rl:")) return "equals go by when they began to wait";
+  if (policy.find("youngest_first") != std::string::npos) return "the run that began last stops, whoever came first";
   if (backfill == "conservative") return "a reservation that still holds is kept";
   return {};
 }

@@ -197,6 +197,12 @@ PolicySpec scaled(PolicySpec spec, const std::vector<ParameterInfo>& parameters,
     if (auto* const list = std::get_if<std::vector<double>>(&value)) {
       for (double& entry : *list) entry *= factor;
     }
+    if (auto* const pairs = std::get_if<std::vector<std::string>>(&value)) {  // NAME=SECONDS
+      for (std::string& pair : *pairs) {
+        const std::size_t at = pair.find('=') + 1;
+        pair = pair.substr(0, at) + std::to_string(std::stod(pair.substr(at)) * factor);
+      }
+    }
     spec.given[parameter.name] = value;
   }
   return spec;
@@ -520,6 +526,8 @@ TEST_P(Symmetries, AreKept) {
     compared += comparison.compared;
   }
   if (compared == 0 && !has_lp_solver()) GTEST_SKIP() << "this build has no solver of linear programmes";
+  const bool asks_partitions = GetParam().contestant.policy.find("preempts_by=partition") != std::string::npos;
+  if (compared == 0 && asks_partitions) GTEST_SKIP() << "these worlds have no partitions";
   EXPECT_GT(compared, 0u);
 }
 

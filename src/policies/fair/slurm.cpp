@@ -59,13 +59,17 @@ void Slurm::decide(const View& view, Decision& decision, const Hooks& hooks) {
   take_in(view);
   stop_those_due(view, decision, hooks);
   fill(view, decision, hooks);
-  // Whoever was stopped comes after those for whom it was, and may have room elsewhere. Rights have no circle, so that
-  // this ends.
-  while (!stopped_.empty()) {
-    for (const JobId job : std::exchange(stopped_, {})) {
-      waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
-    }
-    fill(view, decision, hooks);
+}
+
+void Slurm::wait_again(const View& view, Decision& decision, const Hooks& hooks) {
+  if (resting_.empty()) return;
+  push_all(view, resting_);
+  fill(view, decision, hooks);
+}
+
+void Slurm::push_all(const View& view, std::vector<JobId>& jobs) {
+  for (const JobId job : std::exchange(jobs, {})) {
+    waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
   }
 }
 
@@ -78,8 +82,12 @@ void Slurm::take_in(const View& view) {
       preemption_.stopped(event.job);
     }
     if (enters_queue(event.kind)) waiting_.push(then, event.job, party_of(then, event.job), 0, order);
-    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, party_of(then, event.job), 0, order);
-    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+    const bool rests = std::find(resting_.begin(), resting_.end(), event.job) != resting_.end();
+    if (event.kind == EventKind::withdraw && rests) std::erase(resting_, event.job);
+    if (event.kind == EventKind::withdraw && !rests) {
+      waiting_.erase(then, event.job, party_of(then, event.job), 0, order);
+    }
+    if (event.kind == EventKind::reprioritize && !rests && view.phase(event.job) == JobPhase::pending) {
       const std::uint32_t before = party_of(view, event.job, view.priority_before(event.job));
       waiting_.reprioritize(then, event.job, before, party_of(view, event.job), 0, order);
     }
@@ -91,12 +99,21 @@ void Slurm::stop_those_due(const View& view, Decision& decision, const Hooks& ho
   for (const JobId job : preemption_.take_due(view.now())) {
     if (decision.preempt(job) != Verdict::ok) continue;
     hold(view, job, -1);
-    stopped_.push_back(job);
+    resting_.push_back(job);
     hooks.preempted(job);
   }
 }
 
+// Whoever was stopped may have room elsewhere. Rights have no circle, so that this ends.
 void Slurm::fill(const View& view, Decision& decision, const Hooks& hooks) {
+  start_all(view, decision, hooks);
+  while (!stopped_.empty()) {
+    push_all(view, stopped_);
+    start_all(view, decision, hooks);
+  }
+}
+
+void Slurm::start_all(const View& view, Decision& decision, const Hooks& hooks) {
   const ByPriority order(this, &view);
   const auto note_start = [&](JobId job) {
     hold(view, job, +1);

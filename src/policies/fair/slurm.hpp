@@ -66,7 +66,7 @@ class Slurm {
     SlurmPreemption::Rules preemption = {};
   };
 
-  /// Who is told of what a decision does beside starting what it is asked to start.
+  /// Who is told of what a decision does.
   struct Hooks {
     std::function<void(JobId)> started = [](JobId) {};
     std::function<void(JobId)> preempted = [](JobId) {};
@@ -77,9 +77,15 @@ class Slurm {
 
   [[nodiscard]] std::string_view name() const { return "slurm"; }
 
-  void decide(const View& view, Decision& decision) { decide(view, decision, Hooks{}); }
-  /// Decides; the hooks are told of every start and every preemption.
+  void decide(const View& view, Decision& decision) {
+    decide(view, decision, Hooks{});
+    wait_again(view, decision, Hooks{});
+  }
+  /// Decides but for jobs that go at the end of their grace: they rest, so that those for whom they went find their
+  /// places free.
   void decide(const View& view, Decision& decision, const Hooks& hooks);
+  /// They wait again, and may have room elsewhere.
+  void wait_again(const View& view, Decision& decision, const Hooks& hooks);
 
   /// The waiting jobs of the highest priorities, in order, at most `most` of them. O(waiting).
   [[nodiscard]] std::vector<JobId> waiting_in_order(const View& view, std::size_t most);
@@ -112,8 +118,10 @@ class Slurm {
   };
 
   void take_in(const View& view);
+  void push_all(const View& view, std::vector<JobId>& jobs);
   void stop_those_due(const View& view, Decision& decision, const Hooks& hooks);
   void fill(const View& view, Decision& decision, const Hooks& hooks);
+  void start_all(const View& view, Decision& decision, const Hooks& hooks);
   bool start_or_preempt(const View& view, Decision& decision, JobId job, const Hooks& hooks);
   [[nodiscard]] std::uint32_t blocked_with(const RankedClasses::Class& jobs) const;
   [[nodiscard]] std::int64_t standing_now(const View& view, JobId job);
@@ -131,6 +139,7 @@ class Slurm {
   Options options_;
   SlurmPreemption preemption_;
   std::vector<JobId> stopped_;  // by this decision, not yet waiting again
+  std::vector<JobId> resting_;  // since the end of their grace
   RankedClasses waiting_;
   std::vector<DecayingUsage> used_;   // [owner]
   std::vector<ShareNow> shares_now_;  // [owner]

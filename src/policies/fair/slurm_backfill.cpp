@@ -9,9 +9,13 @@ namespace gpusched {
 void SlurmBackfill::decide(const OracleView& view, Decision& decision) {
   ends_.observe(view);
   for (const Event& event : view.events()) changed_ = changed_ || event.kind != EventKind::wake;
-  slurm_.decide(view, decision,
-                {.started = [&](JobId job) { ends_.start(view, job); },
-                 .preempted = [&](JobId job) { ends_.preempt(view, job); }});
+  const Slurm::Hooks hooks{.started = [&](JobId job) { ends_.start(view, job); },
+                           .preempted =
+                               [&](JobId job) {
+                                 ends_.preempt(view, job);
+                                 changed_ = true;
+                               }};
+  slurm_.decide(view, decision, hooks);
   if (!changed_ || view.pending_count() == 0) return;
   if (view.now() < next_pass_) {
     decision.wake(next_pass_);
@@ -20,6 +24,7 @@ void SlurmBackfill::decide(const OracleView& view, Decision& decision) {
   backfill(view, decision);
   changed_ = false;
   next_pass_ = view.now() + options_.interval;
+  slurm_.wait_again(view, decision, hooks);
 }
 
 void SlurmBackfill::backfill(const OracleView& view, Decision& decision) {

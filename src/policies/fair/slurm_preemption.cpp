@@ -13,6 +13,9 @@ namespace {
 
 using Rights = std::set<std::pair<std::uint32_t, std::uint32_t>>;
 
+// Of runs that began before the policy came.
+constexpr Time long_ago{-end_of_time.us};
+
 // The longest chain of rights below each class; nothing where they form a circle.
 std::optional<std::map<std::uint32_t, std::int64_t>> depths_of(const Rights& rights) {
   std::map<std::uint32_t, std::int64_t> depth;
@@ -58,7 +61,7 @@ bool SlurmPreemption::has_rights(const View& view, JobId job) const {
 
 void SlurmPreemption::started(const View& view, JobId job) {
   if (!active()) return;
-  if (index(job) >= start_.size()) start_.resize(view.job_count(), Time{std::numeric_limits<std::int64_t>::min()});
+  if (index(job) >= start_.size()) start_.resize(view.job_count(), long_ago);
   start_[index(job)] = view.now();
 }
 
@@ -78,8 +81,7 @@ std::vector<JobId> SlurmPreemption::take_due(Time now) {
 
 Time SlurmPreemption::exempt_until(const View& view, JobId job) const {
   const auto exempt = rules_.exempt.find(class_of(view, job));
-  if (exempt == rules_.exempt.end() || index(job) >= start_.size())
-    return Time{std::numeric_limits<std::int64_t>::min()};
+  if (exempt == rules_.exempt.end() || index(job) >= start_.size()) return long_ago;
   return later_by(start_[index(job)], exempt->second);
 }
 
@@ -96,8 +98,11 @@ std::int64_t SlurmPreemption::standing(const View& view, JobId job) const {
 }
 
 std::vector<JobId> SlurmPreemption::victims_of(const View& view, Decision& decision, JobId job) const {
-  using Rank = std::tuple<bool, std::int64_t, std::int64_t, QueuePlace>;
-  std::vector<std::pair<Rank, JobId>> ranked;
+  struct Candidate {
+    std::tuple<bool, std::int64_t, std::int64_t> rank;
+    QueuePlace place;
+  };
+  std::vector<Candidate> candidates;
   Time next = Time::max();
   for (const JobId other : view.running()) {
     if (!rules_.rights.contains({class_of(view, job), class_of(view, other)})) continue;
@@ -107,16 +112,18 @@ std::vector<JobId> SlurmPreemption::victims_of(const View& view, Decision& decis
       continue;
     }
     const bool stays = !told_.contains(other);
-    const bool has_start = rules_.youngest_first && index(other) < start_.size();
-    const Rank rank = rules_.youngest_first
-                          ? Rank{stays, has_start ? -start_[index(other)].us : 0, 0, view.queue_place(other)}
-                          : Rank{stays, standing(view, other), nodes_held(view, other), view.queue_place(other)};
-    ranked.emplace_back(rank, other);
+    const std::int64_t start = index(other) < start_.size() ? start_[index(other)].us : 0;
+    candidates.push_back({rules_.youngest_first ? std::tuple(stays, -start, std::int64_t{0})
+                                                : std::tuple(stays, standing(view, other), nodes_held(view, other)),
+                          view.queue_place(other)});
   }
   if (next != Time::max()) decision.wake(next);
-  std::sort(ranked.begin(), ranked.end());
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return a.rank != b.rank ? a.rank < b.rank : b.place < a.place;
+  });
   std::vector<JobId> victims;
-  for (const auto& [rank, other] : ranked) victims.push_back(other);
+  victims.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) victims.push_back(candidate.place.job);
   return victims;
 }
 

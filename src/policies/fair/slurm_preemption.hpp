@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -20,7 +19,7 @@ namespace gpusched {
 /// Which running jobs a waiting one may stop, in what order, and when. A right is that of a QOS over another one
 /// (PreemptType preempt/qos, sacctmgr's column Preempt) or of a partition over one of a lower PriorityTier
 /// (preempt/partition_prio). Of those that it may stop, a job stops the ones of the least priority, of equal ones those
-/// on the fewest nodes, of these the first to be submitted; with `youngest_first` the last to start. A job may not be
+/// on the fewest nodes, of these the last to be submitted; with `youngest_first` the last to start. A job may not be
 /// stopped before it has run for its exempt time. One that has a grace runs on for that long once somebody wants its
 /// place, and then stops, whatever became of the other one. What a stopped job keeps of its work is up to
 /// PreemptionCost. Sources: slurm.schedmd.com/preempt.html; find_preemptable_jobs() of the plugin preempt/qos for the

@@ -75,14 +75,23 @@ TEST(SlurmPreemption, TheSmallestGoFirst) {
   EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 100}, {0, 120}, {10, 30}}));
 }
 
-// The youngest goes: it started last.
+// Job 1 started last, but is on two nodes.
 TEST(SlurmPreemption, TheYoungestGoFirstIfSo) {
+  const Cluster cluster = Cluster::homogeneous(3, 1);
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low"},
-                                  {.submit = 5, .work = 100, .user = "u", .vc = "low"},
+                                  {.submit = 5, .work = 100, .gpus = 2, .user = "u", .vc = "low"},
                                   {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, Cluster::pool(2)), (Spans{{0, 120}, {5, 105}, {10, 30}}));
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",youngest_first=true}", jobs, Cluster::pool(2)),
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 120}, {5, 105}, {10, 30}}));
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",youngest_first=true}", jobs, cluster),
             (Spans{{0, 100}, {5, 125}, {10, 30}}));
+}
+
+// Of two alike the one that came last goes.
+TEST(SlurmPreemption, WhoCameLastGoesFirst) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low"},
+                                  {.submit = 0, .work = 100, .user = "u", .vc = "low"},
+                                  {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
+  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, Cluster::pool(2)), (Spans{{0, 100}, {0, 120}, {10, 30}}));
 }
 
 // Job 2 may stop job 1, not job 0: it is planned from 100 to 110 on both GPUs. Job 3, of 200 s, would run on the GPU of

@@ -177,8 +177,10 @@ void compare_log(const ComparePlan& plan, const WorldRuns& runs, std::vector<Wor
   for (std::size_t r = 1; r < worlds.size(); ++r) {
     WorldFigure& row = rows[worlds[r] - 1];
     const auto& pair = findings.comparisons[r];
-    if (!pair) row.verdict = "no jobs of both";
-    if (!pair) continue;
+    if (!pair) {
+      row.verdict = "no jobs of both";
+      continue;
+    }
     for (std::size_t place = 0; place < pair->effects.size(); ++place) {
       const EffectEstimate& effect = pair->effects[place];
       if (effect.effect != figure->effect) continue;

@@ -27,6 +27,11 @@ bool have_same_jobs(const JobTable& a, const JobTable& b) {
   return true;
 }
 
+// The whole log. Replicas and trials stand in front of its jobs, in every run.
+LogOptions whole_log(const JobTable& table) {
+  return {.first = table.in_front(), .jobs = table.size() - table.in_front()};
+}
+
 // A figure of power that no world knows says nothing; one that is asked for by its name is refused then.
 bool is_known(const MetricInfo& metric, const std::vector<LoadedWorld>& worlds) {
   return std::any_of(worlds.begin(), worlds.end(), [&](const LoadedWorld& world) {
@@ -72,7 +77,7 @@ class WorldRuns {
       EvaluationProgress own;
       own.stop = progress.stop;
       const JobTable& jobs = world.input.trace.jobs;
-      auto scores = run_log_of(jobs, world.input.cluster, world.options, {.first = 0, .jobs = jobs.size()}, quantities_,
+      auto scores = run_log_of(jobs, world.input.cluster, world.options, whole_log(jobs), quantities_,
                                world.input.specs, registry, 1, own);
       if (scores) {
         scores_[w] = *std::move(scores);
@@ -102,9 +107,8 @@ class WorldRuns {
   // Those that are compared job by job, the base first; `of` says which world each row is.
   [[nodiscard]] LogEvaluation log(std::size_t quantity, std::vector<std::size_t>& of_rows) const {
     const JobTable& jobs = plan_->worlds.front().input.trace.jobs;
-    LogEvaluation log{.log = {.first = 0, .jobs = jobs.size()},
-                      .span_s = to_seconds(jobs.submit(JobId{jobs.size() - 1}) - jobs.submit(JobId{0})),
-                      .contestants = {}};
+    const Time begin = jobs.submit(JobId{jobs.in_front()}), end = jobs.submit(JobId{jobs.size() - 1});
+    LogEvaluation log{.log = whole_log(jobs), .span_s = to_seconds(end - begin), .contestants = {}};
     for (std::size_t w = 0; w < scores_.size(); ++w) {
       if (!is_paired(w)) continue;
       of_rows.push_back(w);
@@ -173,7 +177,10 @@ void compare_log(const ComparePlan& plan, const WorldRuns& runs, std::vector<Wor
   for (std::size_t r = 1; r < worlds.size(); ++r) {
     WorldFigure& row = rows[worlds[r] - 1];
     const auto& pair = findings.comparisons[r];
-    if (!pair) continue;
+    if (!pair) {
+      row.verdict = "no jobs of both";
+      continue;
+    }
     for (std::size_t place = 0; place < pair->effects.size(); ++place) {
       const EffectEstimate& effect = pair->effects[place];
       if (effect.effect != figure->effect) continue;
@@ -185,9 +192,12 @@ void compare_log(const ComparePlan& plan, const WorldRuns& runs, std::vector<Wor
   }
 }
 
-EvaluationWindows windows_for(const CompareOptions& options, std::uint32_t jobs) {
+EvaluationWindows windows_for(const CompareOptions& options, const JobTable& jobs) {
   const auto count = static_cast<std::uint32_t>(options.window_jobs);
-  return {.jobs = count, .warm_up = 0, .stride = count, .first = 0, .last = jobs};
+  return {.jobs = count, .warm_up = 0, .stride = count, .first = jobs.in_front(), .last = jobs.size()};
+}
+Result<std::vector<std::uint32_t>> window_starts_for(const CompareOptions& options, const JobTable& jobs) {
+  return window_starts(windows_for(options, jobs), jobs.size());
 }
 
 // Of deadlines, say, a window may know nothing.
@@ -206,16 +216,16 @@ class WindowRuns {
   static Result<WindowRuns> make(const ComparePlan& plan, const WorldRuns& runs, const PolicyRegistry& registry,
                                  EvaluationProgress& progress) {
     WindowRuns made;
-    const std::uint32_t jobs = plan.worlds.front().input.trace.jobs.size();
+    const JobTable& jobs = plan.worlds.front().input.trace.jobs;
     made.evaluation_.windows = windows_for(plan.options, jobs);
-    auto starts = window_starts(made.evaluation_.windows, jobs);
+    auto starts = window_starts_for(plan.options, jobs);
     if (!starts) return Unexpected{starts.error()};
     made.evaluation_.starts = *std::move(starts);
     for (std::size_t w = 0; w < plan.worlds.size(); ++w) {
       if (!runs.is_paired(w)) continue;
       const LoadedWorld& world = plan.worlds[w];
       EvaluationOptions options = world.options;
-      options.windows = made.evaluation_.windows;
+      options.windows = windows_for(plan.options, world.input.trace.jobs);
       EvaluationProgress own;
       own.stop = progress.stop;
       auto scores = evaluate_policies(world.input.trace.jobs, world.input.cluster, options, world.input.specs, registry,
@@ -297,6 +307,7 @@ Result<ComparePlan> load_comparison(std::vector<World> worlds, const CompareOpti
   ComparePlan plan{.worlds = {}, .metrics = {}, .options = options};
   for (World& world : worlds) {
     auto input = load_replay(world.scenario, registry);
+    if (input && !input->has_jobs()) input = bad_option("trace.path", "is missing; worlds are compared by their jobs");
     if (!input && plan.worlds.empty()) return Unexpected{input.error()};
     if (!input) return bad_option("--vary", "'" + world.name + "': " + input.error().to_string());
     LoadedWorld loaded{.world = std::move(world), .input = *std::move(input), .options = {}};
@@ -315,8 +326,7 @@ Result<ComparePlan> load_comparison(std::vector<World> worlds, const CompareOpti
   if (!metrics) return Unexpected{metrics.error()};
   plan.metrics = *std::move(metrics);
   if (options.mode == "windows") {
-    const std::uint32_t jobs = plan.worlds.front().input.trace.jobs.size();
-    const auto starts = window_starts(windows_for(options, jobs), jobs);
+    const auto starts = window_starts_for(options, plan.worlds.front().input.trace.jobs);
     if (!starts) return bad_option("--mode", "windows: " + starts.error().message);
   }
   return plan;
@@ -336,9 +346,8 @@ Result<CompareOutcome> run_comparison(const ComparePlan& plan, const PolicyRegis
   }
   if (outcome.mode == "auto") {
     outcome.note = why_not_the_log(plan, runs);
-    const std::uint32_t jobs = plan.worlds.front().input.trace.jobs.size();
-    const bool fits = window_starts(windows_for(plan.options, jobs), jobs).has_value();
-    outcome.mode = !outcome.note.empty() && fits ? "windows" : "log";
+    const auto starts = window_starts_for(plan.options, plan.worlds.front().input.trace.jobs);
+    outcome.mode = !outcome.note.empty() && starts ? "windows" : "log";
   }
   std::optional<WindowRuns> windows;
   if (outcome.mode == "windows") {

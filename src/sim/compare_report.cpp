@@ -124,7 +124,7 @@ class RowNames {
 std::string headline(const ComparePlan& plan, const CompareOutcome& outcome) {
   const ReplayInput& base = plan.worlds.front().input;
   std::string text = "base: " + base.specs.front().text + " on " + base.cluster.name + ", " +
-                     counted(base.trace.jobs.size(), "job") + " of " +
+                     counted(base.trace.jobs.size() - base.trace.jobs.in_front(), "job") + " of " +
                      std::filesystem::path(base.trace.report.path).filename().string() + "\n";
   if (outcome.mode == "windows") {
     text += "values of the whole run; intervals and verdicts by windows of " + human_count(plan.options.window_jobs) +

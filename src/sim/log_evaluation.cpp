@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -88,6 +89,22 @@ LogRun log_run(const StretchRun& run, JobQuantity quantity) {
           .forgotten_after = {}};
 }
 
+// The values of the first run's jobs from number `start` on, where a later run began, and of the same jobs in that. A
+// limit may refuse a job in one of them alone, which then counts in neither.
+std::pair<std::vector<double>, std::vector<double>> values_of_both(const JobLog& first, const JobLog& later,
+                                                                   std::uint32_t start, JobQuantity quantity) {
+  std::pair<std::vector<double>, std::vector<double>> values;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < first.job.size(); ++i) {
+    if (first.job[i] < start) continue;
+    while (place < later.job.size() && start + later.job[place] < first.job[i]) ++place;
+    if (place == later.job.size() || start + later.job[place] != first.job[i]) continue;
+    values.first.push_back(quantity_of(first, quantity)[i]);
+    values.second.push_back(quantity_of(later, quantity)[place]);
+  }
+  return values;
+}
+
 // The runs of one policy, the one from the beginning first.
 LogScores scores_of(std::span<const StretchRun* const> runs, const LogOptions& log, JobQuantity quantity) {
   LogScores scores{.policy = {}, .clairvoyant = runs.front()->clairvoyant, .run_times = {}, .run = {}, .failure = {}};
@@ -95,12 +112,10 @@ LogScores scores_of(std::span<const StretchRun* const> runs, const LogOptions& l
     if (scores.failure.empty()) scores.failure = run->failure;
   }
   if (!scores.failure.empty()) return scores;
-  const std::vector<std::uint32_t>& numbers = runs.front()->jobs->job;
   scores.run = log_run(*runs.front(), quantity);
   for (std::size_t k = 0; k < log.starts.size(); ++k) {
-    const auto first = std::lower_bound(numbers.begin(), numbers.end(), log.starts[k]) - numbers.begin();
-    const auto following = std::span(scores.run->values).subspan(static_cast<std::size_t>(first));
-    scores.run->forgotten_after.push_back(jobs_to_forget(following, quantity_of(*runs[k + 1]->jobs, quantity)));
+    const auto [first, later] = values_of_both(*runs.front()->jobs, *runs[k + 1]->jobs, log.starts[k], quantity);
+    scores.run->forgotten_after.push_back(jobs_to_forget(first, later));
   }
   return scores;
 }
@@ -184,6 +199,43 @@ namespace {
 
 using Runs = std::vector<std::vector<double>>;
 
+// The jobs that every run of both counts: a limit may refuse a job under one policy alone.
+std::vector<std::uint32_t> jobs_of_both(const LogContestant& ours, const LogContestant& theirs) {
+  std::vector<std::uint32_t> jobs = ours.runs.front().run->job;
+  for (const LogContestant* side : {&ours, &theirs}) {
+    for (const LogScores& run : side->runs) {
+      std::vector<std::uint32_t> common;
+      std::set_intersection(jobs.begin(), jobs.end(), run.run->job.begin(), run.run->job.end(),
+                            std::back_inserter(common));
+      jobs = std::move(common);
+    }
+  }
+  return jobs;
+}
+
+// Of a run those of these jobs alone. Precondition: it counts them all.
+void keep_jobs(LogRun& run, const std::vector<std::uint32_t>& jobs) {
+  const auto keep = [&run, &jobs](auto& column) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; kept < jobs.size(); ++i) {
+      if (run.job[i] == jobs[kept]) column[kept++] = column[i];
+    }
+    column.resize(jobs.size());
+  };
+  keep(run.values);
+  keep(run.wait_s);
+  keep(run.found);
+  keep(run.censored);
+  run.job = jobs;
+}
+
+LogContestant with_jobs(LogContestant contestant, const std::vector<std::uint32_t>& jobs) {
+  for (LogScores& run : contestant.runs) {
+    if (run.run->job != jobs) keep_jobs(*run.run, jobs);
+  }
+  return contestant;
+}
+
 // Of each run the values of its measured jobs.
 Runs measured_values(const LogContestant& contestant, std::size_t warm_up) {
   Runs values;
@@ -250,9 +302,12 @@ std::size_t queue_memory(std::span<const double> found) {
   return std::max(memory_of(found), memory_of(logarithms));
 }
 
-LogStanding standing_of(const LogContestant& contestant, std::size_t warm_up, JobEffect effect) {
+LogStanding standing_of(const LogContestant& whole_runs, std::size_t warm_up, JobEffect effect) {
   LogStanding standing;
-  if (!contestant.finished()) return standing;
+  if (!whole_runs.finished()) return standing;
+  const std::vector<std::uint32_t> jobs = jobs_of_both(whole_runs, whole_runs);
+  if (jobs.size() <= warm_up) return standing;
+  const LogContestant contestant = with_jobs(whole_runs, jobs);
   const Runs values = measured_values(contestant, warm_up);
   const BatchPlan whole{.count = 1, .jobs = values.front().size()};
   standing.value = effect_of(job_effects({values, values}, whole, 1, Rng(0)), effect);
@@ -342,6 +397,22 @@ void correct(std::vector<LogFindings>& findings) {
   }
 }
 
+// Nothing where no job counts under both.
+std::optional<LogComparison> compared(const LogContestant& contestant, const LogContestant& reference,
+                                      std::size_t warm_up, std::size_t memory, const LogCompareOptions& options,
+                                      std::size_t family) {
+  const std::vector<std::uint32_t> jobs = jobs_of_both(contestant, reference);
+  if (jobs.size() <= warm_up) return std::nullopt;
+  const LogContestant ours = with_jobs(contestant, jobs), theirs = with_jobs(reference, jobs);
+  LogComparison pair;
+  pair.plan = plan_batches(jobs.size() - warm_up, memory);
+  pair.effects = job_effects({measured_values(ours, warm_up), measured_values(theirs, warm_up)}, pair.plan, family,
+                             Rng(options.seed).split("batches"), options.resamples);
+  pair.ours_if_longer = if_longer(ours, theirs, warm_up, options.figure.effect);
+  pair.theirs_if_longer = if_longer(theirs, ours, warm_up, options.figure.effect);
+  return pair;
+}
+
 LogFindings findings_of(const LogEvaluation& log, const LogCompareOptions& options, std::size_t family) {
   LogFindings findings{.warm_up = warm_up_of(log)};
   findings.measured_s = log.span_s * (1 - static_cast<double>(findings.warm_up) / std::max(1u, log.log.jobs));
@@ -353,16 +424,8 @@ LogFindings findings_of(const LogEvaluation& log, const LogCompareOptions& optio
     findings.comparisons.emplace_back();
     const LogContestant& contestant = log.contestants[row];
     if (row == options.reference || !contestant.finished() || !reference.finished()) continue;
-    const Runs ours = measured_values(contestant, findings.warm_up);
-    const Runs theirs = measured_values(reference, findings.warm_up);
-    LogComparison pair;
-    pair.plan = plan_batches(ours.front().size(),
-                             std::max(findings.standings[row].memory, findings.standings[options.reference].memory));
-    pair.effects =
-        job_effects({ours, theirs}, pair.plan, family, Rng(options.seed).split("batches"), options.resamples);
-    pair.ours_if_longer = if_longer(contestant, reference, findings.warm_up, options.figure.effect);
-    pair.theirs_if_longer = if_longer(reference, contestant, findings.warm_up, options.figure.effect);
-    findings.comparisons.back() = std::move(pair);
+    const std::size_t memory = std::max(findings.standings[row].memory, findings.standings[options.reference].memory);
+    findings.comparisons.back() = compared(contestant, reference, findings.warm_up, memory, options, family);
   }
   return findings;
 }

@@ -38,8 +38,9 @@ std::string job_figure_names();
 struct LogRun {
   Metrics metrics;  ///< of all of its jobs
   Saturation saturation;
-  std::vector<std::uint32_t> job = {};  ///< jobs of the log that no user cancels, by number; what follows is by these
-  std::vector<double> values;           ///< of the quantity
+  /// Jobs of the log that no user cancels and no limit refused, by number; what follows is by these.
+  std::vector<std::uint32_t> job = {};
+  std::vector<double> values;  ///< of the quantity
   std::vector<double> wait_s;
   std::vector<double> found;   ///< jobs that waited when it was submitted
   std::vector<bool> censored;  ///< as JobLog::censored
@@ -123,7 +124,7 @@ struct LogFindings {
   double measured_s = 0;      ///< from the first measured submission to the last
   std::vector<LogStanding> standings = {};
   std::vector<std::optional<LogComparison>> comparisons =
-      {};  ///< nothing for the reference and where a run did not end
+      {};  ///< nothing for the reference, where a run did not end, and where no job counts under both
 };
 
 /// What is compared with whom.

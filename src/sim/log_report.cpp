@@ -86,6 +86,10 @@ std::string side_text(const LogContestant& contestant, const LogContestant& refe
   return text + " (" + (*other > 0 ? signed_percent_text(*own / *other - 1) : "-") + ")";
 }
 
+std::string why_not_compared(const LogContestant& contestant, const LogContestant& reference) {
+  return contestant.finished() && reference.finished() ? "no jobs of both" : "did not end";
+}
+
 std::vector<std::string> effect_cells(const LogComparison& pair, std::size_t place) {
   const EffectEstimate& effect = pair.effects[place];
   return {value_text(effect.ours, effect.effect), difference_text(effect.difference(), effect), interval_text(effect),
@@ -205,7 +209,9 @@ std::string log_table(const TraceLog& log, const LogReportOptions& options, cons
       cells.insert(cells.end(), {standing.value ? value_text(*standing.value, effect) : "-", "", "", "", ""});
     }
     cells.push_back(standing.value ? human_count(standing.censored) : "-");
-    cells.push_back(row == reference ? "=" : pair ? pair->verdict : "did not end");
+    cells.push_back(row == reference ? "="
+                    : pair           ? pair->verdict
+                                     : why_not_compared(contestant, log.evaluation.contestants[reference]));
     for (const SideFigure& figure : options.beside) {
       cells.push_back(side_text(contestant, log.evaluation.contestants[reference], *figure.metric));
     }
@@ -354,8 +360,10 @@ std::string effects_csv(const std::vector<TraceLog>& logs, const LogReportOption
       append_csv_field(begin += ',', standing.grows);
       const auto& pair = log.findings.comparisons[row];
       if (!pair) {
-        const bool ended = standing.value.has_value();
-        text += begin + ",,,," + (ended ? "" : "did not end") + std::string(columns_of_effect, ',') + "\n";
+        const LogContestant& other = log.evaluation.contestants[options.compare.reference];
+        const bool is_alone = contestant.finished() && (row == options.compare.reference || !other.finished());
+        text += begin + ",,,," + (is_alone ? "" : why_not_compared(contestant, other)) +
+                std::string(columns_of_effect, ',') + "\n";
         continue;
       }
       append_csv_field(begin += ',', log.evaluation.contestants[options.compare.reference].name);

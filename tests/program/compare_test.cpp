@@ -37,6 +37,26 @@ TEST_F(Program, ComparesABaseOfAnyFormWithItsVariations) {
   EXPECT_EQ(printed["figures"], result["figures"]);
 }
 
+// Replicas and trials are rows in front of the jobs, which are compared alone.
+TEST_F(Program, ComparesJobsBesideServicesAndSearches) {
+  const std::string services = folder_.write("services.json", R"({"services": [{"name": "chat", "least": 1, "most": 2,
+    "requests": {"rate_per_s": 0.5, "duration_s": 60}, "serves": {"mean_s": 1}, "replica": {"gpus": 1}}]})");
+  const std::string trials = folder_.write("trials.json", R"({"studies": [{"name": "asha", "search": "random",
+    "trials": 3, "workers": 1, "unit_s": 5, "most_units": 3, "loss": {"law": "falling"}, "task": {"gpus": 1}}]})");
+  const std::string beside = " --cluster 1x4 --policy fifo --services " + services + " --trials " + trials;
+  const std::string options = small_trace() + beside;
+  const Outcome outcome = run("compare " + options + " --vary cluster+=1x2 --vary policy=fifo-skip --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json compared = json::parse(outcome.out), replayed = json::parse(run("replay " + options + " --json").out);
+  const json& metrics = replayed["runs"][0]["metrics"];
+  ASSERT_EQ(compared["worlds"].size(), 3u);
+  for (const char* figure : {"avg_wait_s", "avg_jct_s", "gpu_utilization"}) {
+    EXPECT_EQ(compared["worlds"][0]["metrics"][figure], metrics[figure]) << figure;
+  }
+  EXPECT_THAT(run("compare " + options + " --vary seed=1").out, HasSubstr("base: fifo on 1x4, 3 jobs of small.csv"));
+  expect_refused("compare" + beside + " --vary seed=1", "worlds are compared by their jobs");
+}
+
 TEST_F(Program, RefusesVariationsThatAreNone) {
   const std::string base = "compare " + small_trace() + " --cluster 1x2 --policy fifo ";
   expect_refused(base, "--vary: expected at least one");

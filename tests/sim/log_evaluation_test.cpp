@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -131,6 +133,43 @@ TEST(LogEvaluation, AQueueThatEmptiesForgetsItsStartAtOnce) {
 }
 
 // More work than GPUs: the mean grows with the log, and no interval of it is right for another length.
+// Whom a limit refuses depends on the policy, and on where a run begins: what a pair says is of the jobs of both.
+TEST(LogEvaluation, PairsTheJobsThatNoLimitRefusedUnderEither) {
+  const JobTable jobs = mixed(6000, 11, 0.2, 5);
+  Cluster cluster = four_gpus();
+  cluster.limits = {{.per = LimitOwner::all, .submitted = 6}};
+  for (const char* policies : {"fifo,sjf,las", "las,sjf,fifo"}) {
+    const LogEvaluation log = run(jobs, cluster, policies, {300, 600});
+    const LogRun &first = *log.contestants[0].runs[0].run, &last = *log.contestants[2].runs[0].run;
+    ASSERT_NE(first.job, last.job);
+    std::vector<std::uint32_t> both;
+    std::set_intersection(first.job.begin(), first.job.end(), last.job.begin(), last.job.end(),
+                          std::back_inserter(both));
+    const LogFindings findings = compare_logs({log}, {}).front();
+    ASSERT_TRUE(findings.comparisons[2]);
+    EXPECT_EQ(findings.comparisons[2]->plan.jobs, both.size() - findings.warm_up);
+    double sum = 0;
+    for (std::size_t i = findings.warm_up; i < both.size(); ++i) {
+      const auto at = std::lower_bound(last.job.begin(), last.job.end(), both[i]) - last.job.begin();
+      sum += last.values[static_cast<std::size_t>(at)];
+    }
+    const EffectEstimate& mean = findings.comparisons[2]->effects.front();
+    EXPECT_NEAR(mean.ours, sum / static_cast<double>(both.size() - findings.warm_up), 1e-9 * mean.ours);
+    for (const auto& after : first.forgotten_after) EXPECT_LT(after.value_or(0), 3000u);
+  }
+}
+
+TEST(LogEvaluation, SaysWhereNoJobCounts) {
+  const JobTable jobs = mixed(500, 11, 0.2, 5);
+  Cluster cluster = four_gpus();
+  cluster.limits = {{.per = LimitOwner::all, .submitted = 0}};
+  const LogEvaluation log = run(jobs, cluster, "fifo,sjf", {25});
+  const LogFindings findings = compare_logs({log}, {}).front();
+  EXPECT_FALSE(findings.standings[0].value);
+  EXPECT_FALSE(findings.comparisons[1]);
+  EXPECT_FALSE(tells(findings));
+}
+
 TEST(LogEvaluation, SaysThatAQueueGrows) {
   const JobTable jobs = mixed(2000, 8, 0, 3);
   const LogEvaluation log = run(jobs, four_gpus(), "fifo-skip,fifo", {100, 200});
@@ -150,11 +189,13 @@ TEST(LogEvaluation, SaysThatAQueueGrows) {
 LogContestant steady(const char* name, double value, double of_unended, bool ended = false) {
   LogRun run{.metrics = {},
              .saturation = {},
+             .job = std::vector<std::uint32_t>(2000),
              .values = std::vector<double>(2000, value),
              .wait_s = std::vector<double>(2000, 1.0),
              .found = std::vector<double>(2000, 0.0),
              .censored = std::vector<bool>(2000),
              .forgotten_after = {}};
+  std::iota(run.job.begin(), run.job.end(), 0u);
   for (std::size_t job = 0; job < 2000; job += 7) run.values[job] *= 1.01;
   for (std::size_t job = 49; job < 2000; job += 50) {
     run.values[job] = of_unended;

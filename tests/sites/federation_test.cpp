@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -171,6 +173,79 @@ TEST(Sites, AJobThatIsOnItsWayForTooLongGoesOnWhenItArrives) {
   ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
   EXPECT_EQ(federation.site_of(JobId{0}), 1u);
   EXPECT_EQ(federation.joined(JobId{0}), whole_seconds(100));
+}
+
+TEST(Sites, AJobThatMayNotRunAtHomeGoesToTheCloudAtOnce) {
+  const JobTable jobs = table_of_gangs({gang(0, 10, 4)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs = {{.home = 0}};
+  const std::vector<Cluster> clusters{one_node(2), cloud_for(jobs)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})),
+                        AnyRouter(BurstRouter{.policy = {BurstWait::constant, 50.0 / 3600}, .cloud = 1}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.site_of(JobId{0}), 1u);
+  EXPECT_EQ(federation.joined(JobId{0}), Time{});
+}
+
+TEST(Sites, AJobThatWentToTheCloudStaysThereWhenItIsRoutedAnew) {
+  // The first holds the only GPU at home; the second goes when it waited for 50 s.
+  const JobTable jobs = table_of_gangs({gang(0, 1000, 1), gang(0, 100, 1)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs.assign(2, {.home = 0});
+  const std::vector<Cluster> clusters{one_node(1), cloud_for(jobs)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})),
+                        AnyRouter(BurstRouter{.policy = {BurstWait::constant, 50.0 / 3600}, .cloud = 1}),
+                        {.every = whole_seconds(10), .most_moves = 3, .moves_running = true});
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.moves(JobId{1}), 1u);
+  EXPECT_EQ(federation.engine(1).end(JobId{1}), whole_seconds(150));
+}
+
+TEST(Sites, NodesFailWhileAJobIsOnItsWay) {
+  // Its data takes 100 s; the only node at its site is down from 10 s to 40 s.
+  const JobTable jobs = table_of_gangs({gang(0, 20, 2)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs = {{.home = 0, .bytes = gb}};
+  const std::vector<Cluster> clusters{one_node(2), one_node(2)};
+  NodeFailures failures;
+  const std::vector<NodeChange> changes{{whole_seconds(10), NodeId{0}, false}, {whole_seconds(40), NodeId{0}, true}};
+  failures.add_changes(changes);
+  std::vector<SiteSetup> sites = setups(clusters, AnyPolicy(Fifo{}));
+  sites[1].inputs.failures = &failures;
+  Federation federation(jobs, world, sites, AnyRouter(AllTo{1}));
+  std::vector<Time> instants;
+  const auto watch = [&](SiteId site, const OracleView& view, std::span<const Event>) {
+    if (site == 1) instants.push_back(view.now());
+  };
+  ASSERT_EQ(federation.run(watch), FederationEnd::finished);
+  EXPECT_EQ(instants.front(), whole_seconds(10));
+  EXPECT_TRUE(std::is_sorted(instants.begin(), instants.end()));
+  EXPECT_EQ(federation.engine(1).end(JobId{0}), whole_seconds(120));
+  EXPECT_EQ(federation.engine(1).ran(JobId{0}), whole_seconds(20));
+}
+
+TEST(Sites, WhoLooksAheadLeavesJobsOfOtherSitesAlone) {
+  // The first runs at 1, and the last waits for it; at 0 the third waits for the second, which a portfolio plays
+  // forward.
+  JobRecord last = gang(2, 10, 1), first = gang(0, 100, 2);
+  first.id = "first";
+  const std::vector<std::string> after{"first"};
+  last.after = after;
+  const JobTable jobs = table_of_gangs({first, gang(1, 50, 2), gang(1, 50, 2), last});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs.assign(4, {.home = 0});
+  world.jobs[0].home = 1;
+  const std::vector<Cluster> clusters{one_node(2), one_node(2)};
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto specs = parse_policy_list("portfolio{every_s=1}");
+  std::vector<SiteSetup> sites;
+  for (const Cluster& cluster : clusters) {
+    sites.push_back(
+        {.cluster = &cluster, .policy = *registry.make(specs->front(), {.jobs = &jobs, .cluster = &cluster})});
+  }
+  Federation federation(jobs, world, sites, AnyRouter(LocalOnly{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.engine(0).end(JobId{3}), whole_seconds(111));
 }
 
 TEST(Sites, ARouterThatSendsAJobWhereItCannotRunEndsTheRun) {

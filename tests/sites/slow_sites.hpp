@@ -357,6 +357,7 @@ class SlowSites {
     if (rule_ == SlowRule::local) return {home};
     if (rule_ == SlowRule::burst) {
       if (home == cloud_ || !may_run(job, cloud_)) return {home};
+      if (at(job) == cloud_ || !may_run(job, home)) return {cloud_};
       return {home, Time{all[job].eligible + wait_}, cloud_};
     }
     std::vector<SiteId> sites;
@@ -409,11 +410,10 @@ class SlowSites {
       }
       const Route route = rule_of(job);
       if (route.site == no_site || route.site == all[job].site) continue;
-      const bool runs = route.until == Time::max()
-                            ? may_run(job, route.site)
-                            : reaches(job, route.site) && may_run(job, route.then) &&
-                                  (route.site == route.then || world_.link(route.site, route.then) != nullptr);
-      if (runs) send(job, route);
+      const bool goes_on =
+          route.until == Time::max() ||
+          (may_run(job, route.then) && (route.site == route.then || world_.link(route.site, route.then) != nullptr));
+      if (may_run(job, route.site) && goes_on) send(job, route);
     }
   }
 

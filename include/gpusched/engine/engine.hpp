@@ -39,8 +39,8 @@ class Engine : public RunResults {
     return engine;
   }
   /// The same for who does not know run times: jobs do what is believed of them, in one attempt. Precondition:
-  /// `beliefs` names every job that waits, runs or waits for others; `believed`, which is borrowed, is the
-  /// table of BelievedJobs that know their work.
+  /// `beliefs` names every job that waits, runs or is held back (for others, by a limit); `believed`, which is
+  /// borrowed, is the table of BelievedJobs that know their work.
   static Engine imagined(const View& view, const JobTable& believed, std::span<const Belief> beliefs) {
     Engine engine = known(view);
     engine.kernel_.believe(believed, beliefs);

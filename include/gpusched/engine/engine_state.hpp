@@ -199,6 +199,7 @@ struct EngineState {
   GPUSCHED_RARE void open_placed() {
     std::vector<QueuePlace> places;
     for (std::uint32_t at = 0; at < arrived; ++at) {
+      if (!states.is_here(at)) continue;  // it left, perhaps just now, and may wait elsewhere
       if (queue_place(JobId{at}).number != no_index) places.push_back(queue_place(JobId{at}));
     }
     std::sort(places.begin(), places.end());

@@ -68,6 +68,7 @@ class Kernel : public SavedStates {
   GPUSCHED_RARE void believe(const JobTable& believed, std::span<const Belief> beliefs) {
     state.jobs = &believed;
     for (const Belief& belief : beliefs) {
+      if (!state.states.is_here(index(belief.job))) continue;  // it runs elsewhere, if at all
       if (state[belief.job].phase == JobPhase::running) settle_now(belief.job);
       call([this, &belief](auto& effect) {
         if constexpr (requires { effect.believed(*this, belief.job); }) effect.believed(*this, belief.job);

@@ -134,7 +134,7 @@ class RunAccount {
     state.accounts.resize(state.jobs->size());
     for (std::uint32_t i = 0; i < state.arrived; ++i) {
       JobAccount& account = state.accounts[i];
-      const JobState& run = state.states[i];
+      const JobState& run = state.states.seen(i);
       const HeldTime past{run.ran, WideInt{run.ran.us} * held_milli(JobId{i})};
       if (run.clock_runs()) {
         account.at_risk = past;

@@ -158,14 +158,15 @@ class Federation {
       if (track.stage == Stage::there && phase != JobPhase::pending && phase != JobPhase::running) return false;
       if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
       ++loads[track.site].jobs;
+      loads[track.site].coming += track.stage == Stage::travels ? 1 : 0;
       loads[track.site].asked += state_.jobs->shape(JobId{i}).gpu_milli();
       if (state_.learns)
         loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
     }
     for (std::size_t site = 0; site < loads.size(); ++site) {
       const detail::SiteLoad& kept = state_.loads[site];
-      if (kept.jobs != loads[site].jobs || kept.asked != loads[site].asked || kept.done != loads[site].done ||
-          kept.backlog != loads[site].backlog || !state_.engines[site].consistent()) {
+      if (kept.jobs != loads[site].jobs || kept.coming != loads[site].coming || kept.asked != loads[site].asked ||
+          kept.done != loads[site].done || kept.backlog != loads[site].backlog || !state_.engines[site].consistent()) {
         return false;
       }
     }
@@ -317,11 +318,11 @@ class Federation {
     }
   }
 
-  // A site is over when all jobs have ended, wherever.
+  // A site is over when all jobs have ended, wherever. Until those that are on their way join, it knows none of them.
   void expect(SiteId site) {
     const std::uint32_t here = state_.loads[site].done;
     const std::uint32_t all = state_.jobs->size() - (state_.done - here);
-    const bool others_go_on = all - here > state_.loads[site].jobs;
+    const bool others_go_on = all - here > state_.loads[site].jobs - state_.loads[site].coming;
     state_.engines[site].expect(all, others_go_on);
   }
 
@@ -380,6 +381,7 @@ class Federation {
     Engine& engine = at_now(track.site);
     track.stage = Stage::there;
     track.joined = state_.now;
+    --state_.loads[track.site].coming;
     engine.join(job);
     track.ran_before = engine.ran(job);
     if (track.until < state_.now) leaving_.push({state_.now.us, index(job)});  // it was on its way for too long
@@ -431,9 +433,9 @@ class Federation {
     const auto runs_at = [this, &job](SiteId site) {
       return site < state_.site_count() && RouterView(state_).may_run(job, site);
     };
-    if (route.until == Time::max()) return runs_at(route.site);
+    if (route.until == Time::max() || !runs_at(route.site)) return runs_at(route.site);
     const bool goes_on = route.site == route.then || state_.world->link(route.site, route.then) != nullptr;
-    return route.site < state_.site_count() && state_.is_reachable(job, route.site) && goes_on && runs_at(route.then);
+    return goes_on && runs_at(route.then);
   }
 
   void route_again() {
@@ -480,6 +482,7 @@ class Federation {
     track.then = route.then;
     track.stage = Stage::travels;
     state_.add_load(job, route.site, 1);
+    ++state_.loads[route.site].coming;
     if (route.until != Time::max()) leaving_.push({std::max(route.until, state_.now).us, index(job)});
     if (from != route.site) travel(job, state_.world->link(from, route.site)->round_trip);
     state_.for_each_need(job, [this, &job](SiteItem what, std::uint32_t number) { fetch(job, what, number); });

@@ -57,10 +57,11 @@ struct JobTrack {
 
 /// What a router made a site busy with: jobs that wait there, run there or are on their way.
 struct SiteLoad {
-  std::uint32_t jobs = 0;  ///< of them
-  MilliGpu asked = 0;      ///< GPUs
-  SiteSum backlog = 0;     ///< those times predicted run times: thousandths of a GPU times microseconds
-  std::uint32_t done = 0;  ///< jobs that ended there
+  std::uint32_t jobs = 0;    ///< of them
+  MilliGpu asked = 0;        ///< GPUs
+  SiteSum backlog = 0;       ///< those times predicted run times: thousandths of a GPU times microseconds
+  std::uint32_t coming = 0;  ///< of those jobs: on their way
+  std::uint32_t done = 0;    ///< jobs that ended there
 };
 
 /// An item at a site, or on its way there.

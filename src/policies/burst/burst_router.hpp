@@ -10,7 +10,7 @@
 namespace gpusched {
 
 /// Starburst's waiting policies (waiting.hpp) as a router. Run times are those that RouterView::predicted() expects. A
-/// job whose home is the cloud stays there.
+/// job whose home is the cloud stays there, as does one that went there; one that may not run at home goes at once.
 struct BurstRouter {
   BurstPolicy policy = {};  ///< how long
   SiteId cloud = 0;         ///< where then
@@ -18,6 +18,7 @@ struct BurstRouter {
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
     const SiteId home = view.home(job);
     if (home == cloud || !view.may_run(job, cloud)) return {home};
+    if (view.place(job) == cloud || !view.may_run(job, home)) return {cloud};
     constexpr double longest_h = 1e9;
     const double gpus = static_cast<double>(view.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
     const double wait_h = burst_wait_h(policy, to_seconds(view.predicted(job)) / 3600, gpus);

@@ -70,7 +70,7 @@ RouterInfo burst() {
   std::vector<std::string> words;
   for (const auto& entry : burst_wait_names) words.emplace_back(entry.name);
   return {.name = "burst",
-          .summary = "at home, unless it has not begun after its wait: then in the cloud",
+          .summary = "at home, if it may run there and begins before its wait is over: else in the cloud",
           .source = "Starburst: Luo et al., USENIX ATC 2024, section 4",
           .parameters = {{.name = "wait",
                           .fallback = std::string("no-wait"),

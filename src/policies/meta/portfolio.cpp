@@ -50,14 +50,14 @@ std::vector<JobId> present_jobs(const View& view) {
 }  // namespace
 
 Portfolio::Portfolio(Members members, Figure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,
-                     bool has_dependencies)
+                     bool holds_jobs_back)
     : members_(std::move(members)),
       figure_(std::move(figure)),
       estimator_(std::move(estimator)),
       options_(options),
       candidates_(members_.size(), options.budget_events, options.smart_share, rng),
       rng_(rng.split("arrivals")),
-      has_dependencies_(has_dependencies) {}
+      holds_jobs_back_(holds_jobs_back) {}
 
 bool Portfolio::clairvoyant() const {
   return members_.clairvoyant() || (members_.size() > 1 && (options_.exact || estimator_.clairvoyant()));
@@ -86,7 +86,7 @@ std::vector<Belief> Portfolio::beliefs(const OracleView& view) {
     members_.believed().believe(job, view.ran(job) + beliefs.back().left);
   };
   for (const JobId job : present_jobs(view)) add(job);
-  for (std::uint32_t i = 0; has_dependencies_ && i < view.arrived(); ++i) {
+  for (std::uint32_t i = 0; holds_jobs_back_ && i < view.arrived(); ++i) {
     if (view.phase(JobId{i}) == JobPhase::future) add(JobId{i});
   }
   return beliefs;
@@ -244,7 +244,7 @@ Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const Polic
                                  .ties_stay = parameters.word("ties") == "stay"};
   const Rng rng = Rng(drawing_seed(parameters.number("seed"), context)).split("portfolio");
   return AnyPolicy(Portfolio(*std::move(members), *std::move(figure), *std::move(estimator), options, rng,
-                             !context.jobs->dependencies().is_empty()));
+                             !context.jobs->dependencies().is_empty() || !context.cluster->limits.empty()));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct PortfolioOptions {
 class Portfolio {
  public:
   Portfolio(Members members, Figure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,
-            bool has_dependencies);
+            bool holds_jobs_back);
 
   [[nodiscard]] std::string_view name() const { return "portfolio"; }
   [[nodiscard]] bool clairvoyant() const;
@@ -76,7 +76,7 @@ class Portfolio {
   PortfolioOptions options_;
   Candidates candidates_;
   Rng rng_;
-  bool has_dependencies_;
+  bool holds_jobs_back_;  // behind others, or at limits
   std::vector<Evaluation> evaluations_;
   MilliGpu asked_ = 0;  // at the last evaluation
   Time last_{};

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/policies/meta/portfolio_runs.hpp"
@@ -72,10 +74,12 @@ TEST(Portfolio, IsNeverWorseThanItsBestMemberOnASnapshot) {
 }
 
 // Jobs that run on after `until` may run for any time, and those that come then ask for anything: nothing that the
-// portfolio does or notes until then changes.
-void expect_no_future(const std::string& arrivals) {
-  int switches = 0;
-  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+// portfolio does or notes until then changes. `most_jobs`: that each of three users may run at once, if not 0.
+void expect_no_future(const std::string& arrivals, std::int64_t most_jobs = 0) {
+  constexpr std::array<std::string_view, 3> users{"ann", "bob", "cid"};
+  const std::uint64_t seeds = most_jobs > 0 ? 3 : 10;  // who is held back waits long, and each evaluation plays that
+  std::uint64_t switches = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const Time until = whole_seconds(4000);
     std::vector<JobRecord> rows, other;
     detail::WorldDraws draw(seed);
@@ -91,8 +95,10 @@ void expect_no_future(const std::string& arrivals) {
       other.push_back(asked(submit,
                             is_free ? (is_long ? 5000 : 1) + static_cast<std::int64_t>(draw.below(20'000)) : work,
                             submit > 4000 ? gpus_then : gpus));
+      if (most_jobs > 0) rows.back().user = other.back().user = users[draw.below(users.size())];
     }
-    const Cluster cluster = Cluster::homogeneous(2, 4);
+    Cluster cluster = Cluster::homogeneous(2, 4);
+    if (most_jobs > 0) cluster.limits = {{.per = LimitOwner::user, .most = {.jobs = most_jobs}}};
     const std::string policy = "portfolio{every_s=200,horizon_s=20000,arrivals=" + arrivals +
                                ",policies=[fifo,sjf{estimate=requested},saf,las,fifo+easy,gandiva]}";
     const auto early = [&](const std::string& notes) {
@@ -109,9 +115,10 @@ void expect_no_future(const std::string& arrivals) {
     for (std::size_t i = 6; i < notes.size(); ++i)
       switches += notes[i].at("active") != notes[i - 6].at("active") ? 1 : 0;
   }
-  EXPECT_GT(switches, 10);
+  EXPECT_GT(switches, seeds);
 }
 TEST(Portfolio, DoesNotKnowTheFuture) { expect_no_future("none"); }
+TEST(Portfolio, DoesNotKnowHowLongJobsRunThatLimitsHoldBack) { expect_no_future("none", 4); }
 TEST(Portfolio, DrawsNoneOfTheJobsToCome) { expect_no_future("resampled"); }
 
 // At 50 s the second of two jobs waits for the only GPU: one job came in those 50 s. The next is drawn like it, at 100

@@ -60,8 +60,12 @@ Result<void> read_native(ReadContext& context) {
     if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
     if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
-    const LoggedTimes times{
-        .submit = job.submit, .start = row.instant_if(start), .elapsed = job.work, .has_start = false};
+    job.status = status_from_word(row.text(status));
+    const LoggedTimes times{.submit = job.submit,
+                            .start = row.instant_if(start),
+                            .elapsed = job.work,
+                            .has_start = false,
+                            .cancelled = job.status == JobStatus::killed};
     if (deadline && !row.is_blank(deadline)) job.deadline = row.instant(deadline);
     if (priority && !row.is_blank(priority)) {
       const auto value = parse_integer(row.text(priority));
@@ -79,7 +83,6 @@ Result<void> read_native(ReadContext& context) {
     job.qos = row.text(qos);
     job.name = row.text(name);
     job.family = row.text(family);
-    job.status = status_from_word(row.text(status));
     if (row.take_times(job, times, {submit, start, {}})) row.add(job);
   });
 }

@@ -10,6 +10,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/programs/process_messages.hpp"
+#include "src/process/online_growth.hpp"
 #include "src/world/cluster_reader.hpp"
 #include "src/world/run_input.hpp"
 
@@ -35,6 +36,12 @@ std::string word_of(const Json& message, const char* key) {
   if (!message.is_object()) return {};
   const auto entry = message.find(key);
   return entry != message.end() && entry->is_string() ? entry->get<std::string>() : std::string();
+}
+
+// Jobs change how the cards of some node are cut, which is no matter of the jobs that are left alone.
+bool cuts_cards(const Cluster& cluster) {
+  return std::any_of(cluster.migs.begin(), cluster.migs.end(),
+                     [](const MigNode& node) { return node.layout != MigLayout::fixed; });
 }
 
 Result<Cluster> cluster_of(const Json& value) {
@@ -123,7 +130,9 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
                                                                                 const Cluster& nodes) {
     return make_policy(policies(), spec, {.jobs = &table, .cluster = &nodes, .seed = seed});
   };
-  scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail);
+  OnlineGrowth growth = online_growth(*one_policy(options_.policy));
+  if (cuts_cards(*cluster)) growth.remembers = no_index;
+  scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail, growth);
   if (auto told = take_nodes_out(nodes_out); !told) return Unexpected{told.error()};
   if (jobs != nullptr) {
     if (auto announced = announce_jobs(*jobs); !announced) return Unexpected{announced.error()};

@@ -218,31 +218,6 @@ int complain_of_run(const Error& error) {
   return complain(error.to_string(), input_is_bad ? exit_bad_input : exit_failed);
 }
 
-int run_one(const Training& training) {
-  const TrainConfig& config = training.config;
-  const bool begun = has_checkpoint(training.folder);
-  if (training.resume && !begun) note(training.folder + " has no checkpoint yet; the run begins anew");
-  const auto summary = train(config, training.input.trace.jobs, training.input.cluster, training.folder, begun,
-                             ProgressLines(config), train_by_ppo);
-  if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
-  if (!summary) return complain_of_run(summary.error());
-  std::printf(
-      "%s: %u iterations, %llu steps in %.0f s on %s; best at iteration %u: validation loss %.6g a job, the "
-      "heuristic %.6g\n",
-      training.folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
-      summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
-  for (const ScaleReport& on : summary->scales) {
-    std::printf("on %g times the cluster its validation loss is %.6g times the heuristic's\n", on.scale, on.ratio);
-  }
-  for (const BoundReport& bound : summary->bounds) {
-    std::printf("%s is %.6g times that of %s in the validation windows; at most %.6g was asked for%s\n",
-                bound.figure.c_str(), bound.ratio, config.constraints.reference.c_str(), bound.most,
-                bound.ratio > bound.most ? ": NOT reached" : "");
-  }
-  if (summary->held_out) show("\n" + held_out_text(*summary->held_out, result_style()));
-  return exit_done;
-}
-
 // The first SIGINT, SIGTERM or SIGHUP ends the program at once, with a line: whatever the runs were doing, they can go
 // on.
 class EndsWithALine {
@@ -263,6 +238,34 @@ class EndsWithALine {
   Interruption interruption_;
   std::jthread watcher_;
 };
+
+int run_one(const Training& training) {
+  const TrainConfig& config = training.config;
+  const bool begun = has_checkpoint(training.folder);
+  if (training.resume && !begun) note(training.folder + " has no checkpoint yet; the run begins anew");
+  const auto summary = [&] {
+    const EndsWithALine interruption(training.folder);
+    return train(config, training.input.trace.jobs, training.input.cluster, training.folder, begun,
+                 ProgressLines(config), train_by_ppo);
+  }();
+  if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
+  if (!summary) return complain_of_run(summary.error());
+  std::printf(
+      "%s: %u iterations, %llu steps in %.0f s on %s; best at iteration %u: validation loss %.6g a job, the "
+      "heuristic %.6g\n",
+      training.folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
+      summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
+  for (const ScaleReport& on : summary->scales) {
+    std::printf("on %g times the cluster its validation loss is %.6g times the heuristic's\n", on.scale, on.ratio);
+  }
+  for (const BoundReport& bound : summary->bounds) {
+    std::printf("%s is %.6g times that of %s in the validation windows; at most %.6g was asked for%s\n",
+                bound.figure.c_str(), bound.ratio, config.constraints.reference.c_str(), bound.most,
+                bound.ratio > bound.most ? ": NOT reached" : "");
+  }
+  if (summary->held_out) show("\n" + held_out_text(*summary->held_out, result_style()));
+  return exit_done;
+}
 
 // Its end: the table, the files, and a line on the seeds that failed.
 int deliver(const SeedRuns& runs) {

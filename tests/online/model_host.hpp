@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "gpusched/online/online_scheduler.hpp"
@@ -61,12 +62,15 @@ inline OnlineJob online_job(const JobTable& jobs, JobId job, bool with_duration 
           .deadline = jobs.deadline(job)};
 }
 
-/// Runs the jobs of a table; their ids there are those of the scheduler.
+/// Runs the jobs of a table.
 class ModelHost {
  public:
   ModelHost(const JobTable& jobs, OnlineScheduler& scheduler, HostManner manner, const PreemptionCost& cost = {})
       : jobs_(&jobs), scheduler_(&scheduler), manner_(manner), loading_(cost.checkpoint + cost.restart) {
-    for (std::uint32_t i = 0; i < jobs.size(); ++i) runs_.push_back({.left = jobs.work(JobId{i})});
+    for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+      runs_.push_back({.left = jobs.work(JobId{i})});
+      numbers_.emplace(jobs.external_id(JobId{i}), i);
+    }
   }
 
   /// Until nothing is left to happen. Error: the scheduler's.
@@ -150,7 +154,8 @@ class ModelHost {
   }
 
   void carry_out(const OnlineCommand& command, Time now) {
-    JobRun& run = runs_[index(command.job)];
+    const std::uint32_t job = numbers_.at(scheduler_->id(command.job));  // a scheduler may number them anew
+    JobRun& run = runs_[job];
     EventKind kind = EventKind::move;
     if (command.action == OnlineAction::start) {
       kind = EventKind::start;
@@ -164,7 +169,7 @@ class ModelHost {
       run.end = Time::max();
     }
     run.nodes = command.nodes;
-    happenings_.push_back({.time = now, .kind = kind, .job = index(command.job), .nodes = command.nodes});
+    happenings_.push_back({.time = now, .kind = kind, .job = job, .nodes = command.nodes});
   }
 
   const JobTable* jobs_;
@@ -172,6 +177,7 @@ class ModelHost {
   HostManner manner_;
   Time loading_;
   std::vector<JobRun> runs_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
   std::vector<Happening> happenings_;
   std::uint32_t arrived_ = 0, finished_ = 0, changed_ = 0;
   std::uint64_t starts_ = 0;

@@ -19,6 +19,31 @@ def three_jobs():
     return gs.trace_from_columns([0, 1, 2], [100, 10, 50], [1, 2, 1], user=["ann", "bob", "ann"])
 
 
+def test_columns_take_every_role_of_the_native_csv():
+    nan = float("nan")
+    given = dict(tasks=[3, nan], estimate_s=[12, nan], deadline_s=[100, nan], start_s=[5, nan], cpu_milli_per_task=[1000, 2000],
+                 memory_mib_per_task=[nan, 2], priority=[-3, 7], job_id=["a", "b"], user=["ann", None], group=[nan, "g"],
+                 vc=["v", ""], qos=["high", None], name=['a,"b"\nc', nan], family=["bert", ""], gpu_spec=["V100|P100", ""],
+                 status=["failed", "passed"], attempts_s=[[4, 6.5], []], after=[[], ["a"]])
+    trace = gs.trace_from_columns([0, 1.25], [10.5, 20], [2, 0.5], **given)
+    text = b"".join(trace.__reduce__()[1][:1]).decode()
+    assert text.splitlines()[1:] == [
+        'a,0,10.5,3,2000,1000,0,V100|P100,12,5,100,ann,,v,high,"a,""b""\\x0Ac",bert,failed,-3,4;6.5,',
+        "b,1.25,20,1,500,2000,2,,,,,,g,,,,,passed,7,,a"]
+    assert gs.replay(trace, "2x8", "fifo")[0].jobs["first_start_s"].tolist() == [0, 10.5]
+
+
+def test_columns_of_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"at": pandas.to_datetime(["2025-03-03 08:00:00", "2025-03-03 08:00:01"]),
+                              "ran": pandas.to_timedelta([60, 90], unit="s"), "gpus": [1, 8], "who": ["ann", None]})
+    for at in (frame["at"], frame["at"].dt.tz_localize("UTC")):
+        trace = gs.trace_from_columns(at, frame["ran"], frame["gpus"], user=frame["who"])
+        columns = trace.columns()
+        assert columns["submit_s"].tolist() == [1740988800, 1740988801] and columns["duration_s"].tolist() == [60, 90]
+        assert columns["user_names"] == ["", "ann"]  # who is missing has no name
+
+
 def first_come(view):
     for job in view.waiting:
         if not view.start(job):
@@ -142,6 +167,12 @@ def test_a_policy_that_starts_nothing_is_told():
     (lambda: gs.trace_from_columns(["a"], [1], [1]), "submit_s: expected numbers"),
     (lambda: gs.trace_from_columns([[0]], [1], [1]), "one dimension"),
     (lambda: gs.trace_from_columns([0, 1], [1, 1], [1, 1], job_id=["a", "a"]), "twice"),
+    (lambda: gs.trace_from_columns([0, 1], [1, 1], [1, 1], tasks=[1, 0]), r"^tasks\[1\]: expected an integer >= 1"),
+    (lambda: gs.trace_from_columns([0, 1], [1, 1], [1, 1], priority=[0.5, 1]), r"^priority\[0\]: expected an integer, found '0.5'"),
+    (lambda: gs.trace_from_columns([0], [9], [1], attempts_s=[[1]]), r"^attempts_s\[0\]: .* add up to duration_s"),
+    (lambda: gs.trace_from_columns([0], [9], [1], after=["zz"]), r"^after\[0\]: job '0' waits for job 'zz'"),
+    (lambda: gs.trace_from_columns([0], [9], [1.5], group=["a"]), r"^gpus\[0\]"),
+    (lambda: gs.trace_from_columns([0], [9], [1], qos=["a", "b"]), "^qos: expected 1 entries"),
 ])
 def test_bad_input_is_one_line(call, line):
     with pytest.raises(gs.Error, match=line) as error:

@@ -133,11 +133,21 @@ std::string nearest_by_columns(const std::vector<std::string>& names) {
   return text;
 }
 
-// A column whose name begins or ends as one of these words.
+// "time_end", "EndTime" and "job.end" have the word "end", "pending" has not; "ngpus" has the word "gpu".
+bool has_word(const std::string& name, std::string_view word) {
+  const std::string lower = lower_case(name);
+  const auto is_letter = [&](std::size_t at) { return lower[at] >= 'a' && lower[at] <= 'z'; };
+  for (std::size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
+    if (at == 0 || !is_letter(at - 1) || name[at] != lower[at] || word == "gpu") return true;
+  }
+  return false;
+}
+
+// A column in whose name one of these words stands. A limit tells how long a job may run, not how long it did.
 std::string guess(const std::vector<std::string>& names, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
     for (const std::string& name : names) {
-      if (lower_case(name).find(word) != std::string::npos) return name;
+      if (has_word(name, word) && !has(lower_case(name), "limit")) return name;
     }
   }
   return {};

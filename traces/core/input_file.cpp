@@ -357,7 +357,10 @@ struct InputFile::State {
       fail(of_source);
       return {};
     }
-    if (status == ARCHIVE_EOF) return {};
+    if (status == ARCHIVE_EOF) {
+      if (archive_format(unpacker.get()) == ARCHIVE_FORMAT_RAW) check_behind_bzip2();
+      return {};
+    }
     if (status != ARCHIVE_OK) {
       failure = damaged();
       return {};
@@ -368,6 +371,17 @@ struct InputFile::State {
       return {};
     }
     return {static_cast<const char*>(data), size};
+  }
+
+  // libarchive takes what stands behind a stream of bzip2 and is none for the end of the file: the rest of a log whose
+  // second stream is damaged.
+  void check_behind_bzip2() {
+    if (gzip != nullptr || unpacker == nullptr || archive_filter_code(unpacker.get(), 0) != ARCHIVE_FILTER_BZIP2)
+      return;
+    const auto read = static_cast<std::uint64_t>(archive_filter_bytes(unpacker.get(), -1));
+    while (!raw->next().empty()) {
+    }
+    if (read < raw->offset()) fail("damaged archive: bytes behind the end of the bzip2 data");
   }
 
   // Appends content behind the unread part; false when there is no more.
@@ -506,6 +520,7 @@ std::vector<std::string> InputFile::other_files() {
 }
 
 Result<void> InputFile::check_rest() {
+  if (!state_->failure) state_->check_behind_bzip2();
   ByteSource& source = state_->source();
   while (!source.next().empty()) {
   }

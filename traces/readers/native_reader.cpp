@@ -3,6 +3,8 @@
 // job_id,submit_s,work_s,tasks,gpu_milli_per_task, then optionally cpu_milli_per_task,memory_mib_per_task,gpu_spec,
 // estimate_s,start_s,deadline_s,user,group,vc,name,family,status,priority,attempts_s (work of each attempt joined by
 // ';'),after (ids of the jobs that must have ended before, joined by ';').
+#include <limits>
+
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -60,12 +62,17 @@ Result<void> read_native(ReadContext& context) {
     if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
     if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
-    const LoggedTimes times{
-        .submit = job.submit, .start = row.instant_if(start), .elapsed = job.work, .has_start = false};
+    job.status = status_from_word(row.text(status));
+    const LoggedTimes times{.submit = job.submit,
+                            .start = row.instant_if(start),
+                            .elapsed = job.work,
+                            .has_start = false,
+                            .cancelled = job.status == JobStatus::killed};
     if (deadline && !row.is_blank(deadline)) job.deadline = row.instant(deadline);
     if (priority && !row.is_blank(priority)) {
       const auto value = parse_integer(row.text(priority));
-      if (!value || *value < -1'000'000'000 || *value > 1'000'000'000) row.expect(priority, "an integer");
+      using Limits = std::numeric_limits<std::int32_t>;  // Kubernetes' system-node-critical is 2000001000
+      if (!value || *value < Limits::min() || *value > Limits::max()) row.expect(priority, "an integer");
       job.priority = static_cast<std::int32_t>(value.value_or(0));
     }
     read_attempts(row, attempts, job.work, attempt_works);
@@ -79,7 +86,6 @@ Result<void> read_native(ReadContext& context) {
     job.qos = row.text(qos);
     job.name = row.text(name);
     job.family = row.text(family);
-    job.status = status_from_word(row.text(status));
     if (row.take_times(job, times, {submit, start, {}})) row.add(job);
   });
 }

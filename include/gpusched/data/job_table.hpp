@@ -194,6 +194,7 @@ class JobTable {
  private:
   friend class JobTableBuilder;
   friend class BelievedJobs;
+  friend class GrowingJobs;
 
   void scale_arrivals(double arrival_scale) {
     for (std::uint32_t i = 0; i < size(); ++i) {

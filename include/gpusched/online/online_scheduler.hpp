@@ -10,11 +10,10 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -23,61 +22,28 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
-#include "gpusched/policy/policy.hpp"
+#include "gpusched/online/online_job.hpp"
+#include "gpusched/online/online_run.hpp"
 
 namespace gpusched {
 
-/// A job as its host submits it. Names may be empty ("unknown").
-struct OnlineJob {
-  std::string id;               ///< distinct, not empty
-  Time duration = Time::max();  ///< how long it will run; max() = not known, which clairvoyant policies refuse
-  Time estimate = Time::max();  ///< run time that the user asked for; max() = none
-  Shape shape{};                ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
-  std::string user = {};        ///< as JobRecord::user
-  std::string group = {};       ///< as JobRecord::group
-  std::string vc = {};          ///< as JobRecord::vc
-  std::string name = {};        ///< as JobRecord::name
-  std::string family = {};      ///< as JobRecord::family
-  std::string gpu_spec = {};    ///< allowed GPU types, as GpuDemand takes them
-  std::int32_t priority = 0;    ///< larger is more urgent
-  Time deadline = Time::max();  ///< max() = none
+/// How a scheduler may meet jobs that were not announced, which depends on its policy. Nobody checks that.
+struct OnlineGrowth {
+  /// The policy reads jobs when they are submitted, and prepares for none but by their owners, demands and columns.
+  bool takes_new_jobs = false;
+  /// So many jobs that are over are kept for what it decides; then it takes over anew, and they are forgotten.
+  std::uint32_t remembers = no_index;
+  /// Where its first jobs bring no estimate, it learns from those that are over, and keeps all.
+  bool learns_without_estimates = false;
 };
-
-/// What the host is to do with a job.
-enum class OnlineAction : std::uint8_t {
-  start,    ///< start it, or resume it after a preemption, on `nodes`
-  preempt,  ///< suspend it; its nodes are free from now on
-  move,     ///< let it run on, on `nodes` instead of those that it has
-};
-
-/// Tasks of a gang on one node.
-struct OnlinePart {
-  NodeId node = no_node;      ///< where
-  std::uint32_t tasks = 0;    ///< how many of the gang's tasks
-  std::uint64_t devices = 0;  ///< bit d: GPU d of the node; 0 where GPUs are only counted
-
-  /// Field by field.
-  friend bool operator==(const OnlinePart&, const OnlinePart&) = default;
-};
-
-/// One command of a decision; the host carries them out in order.
-struct OnlineCommand {
-  OnlineAction action = OnlineAction::start;  ///< what to do
-  JobId job = no_job;                         ///< OnlineScheduler::id() gives its name
-  std::vector<OnlinePart> nodes = {};         ///< none for preempt
-
-  /// Field by field.
-  friend bool operator==(const OnlineCommand&, const OnlineCommand&) = default;
-};
-
-/// Makes the policy of a run. `jobs` outlives the policy. Called again when jobs come that were not announced.
-using OnlinePolicyMaker = std::function<Result<AnyPolicy>(const JobTable& jobs, const Cluster& cluster)>;
 
 /// One host's scheduler. Errors leave it unusable: a host whose picture of the jobs differs cannot be served on.
 ///
-/// Jobs announced before the first decision, with their submission, cost what they cost in simulate(). A job that was
-/// not announced, or is submitted at another time, costs a repetition of the whole history, because policies prepare
-/// themselves for the jobs of a table: n such jobs cost O(n^2) decisions. Repeated decisions must be the same again.
+/// Jobs announced before the first decision, with their submission, cost what they cost in simulate(). So do others if
+/// OnlineGrowth allows it, but for the first job of an owner or demand: that costs a repetition of the history, as
+/// every such job does where policies prepare themselves for the jobs of a table: n of them cost O(n^2) decisions.
+/// Repeated decisions must be the same again. A scheduler that forgets keeps no jobs that are over: instead of a
+/// repetition, its policy takes over anew (AdoptedPolicy), and memory is that of the jobs that wait and run.
 ///
 /// Limits. Jobs run at the reference rate and have one attempt; a policy that changes how long a running job takes
 /// (hold, adjust_work) is refused when it does.
@@ -85,15 +51,19 @@ class OnlineScheduler {
  public:
   /// A scheduler for that cluster. Only with `nodes_may_fail` may its nodes go out of service.
   OnlineScheduler(Cluster cluster, OnlinePolicyMaker make, const EngineOptions& options = {},
-                  bool nodes_may_fail = false)
-      : cluster_(std::move(cluster)), make_(std::move(make)), options_(options), nodes_may_fail_(nodes_may_fail) {
+                  bool nodes_may_fail = false, OnlineGrowth growth = {})
+      : cluster_(std::move(cluster)),
+        make_(std::move(make)),
+        options_(options),
+        growth_(growth),
+        nodes_may_fail_(nodes_may_fail) {
     is_down_.resize(cluster_.nodes.size());
   }
 
   /// Tells of a job that will be submitted at `submit` by submit(id). Only before the first decision. Errors: as
   /// submit().
   Result<void> announce(OnlineJob job, Time submit) {
-    if (!steps_.empty()) return unexpected("job '" + job.id + "' is announced after the first decision");
+    if (last_) return unexpected("job '" + job.id + "' is announced after the first decision");
     if (auto checked = check(job, submit); !checked) return checked;
     const std::string id = job.id;
     numbers_.emplace(id, no_index);
@@ -106,7 +76,7 @@ class OnlineScheduler {
   /// Errors: no such node; it was told before.
   Result<void> out_at_start(NodeId node) {
     const std::string name = "node " + std::to_string(index(node));
-    if (!steps_.empty()) return unexpected(name + " is out from the start, told after the first decision");
+    if (last_) return unexpected(name + " is out from the start, told after the first decision");
     if (auto known = check_node(node, false); !known) return known;
     is_down_[index(node)] = true;
     changes_.push_back({.time = Time{} - end_of_time, .node = node, .up = false});
@@ -175,29 +145,30 @@ class OnlineScheduler {
     if (failed_) return unexpected("the scheduler cannot go on after an error");
     failed_ = true;  // until this call is through
     if (auto checked = check_time(now); !checked) return Unexpected{checked.error()};
-    next_.now = now;
-    for (Submission& job : pending_) job.submit = now;
+    last_ = next_.now = now;
     for (NodeChange& change : changes_now_) change.time = now;
-    const bool as_announced = run_ != nullptr && changes_now_.empty() && arrivals_are_as_announced(now);
+    const bool nodes_change = !changes_now_.empty();
     changes_.insert(changes_.end(), changes_now_.begin(), changes_now_.end());
     changes_now_.clear();
-    for (Submission& job : pending_) submitted_.push_back(std::move(job));
-    pending_.clear();
-    if (!as_announced) {
-      if (auto checked = check_wakes(now); !checked) return Unexpected{checked.error()};
+    auto expected = take_pending(now);
+    if (!expected) return Unexpected{expected.error()};
+    const bool rebuilds = !*expected || nodes_change;
+    if (rebuilds) {
       if (auto rebuilt = rebuild(now); !rebuilt) return Unexpected{rebuilt.error()};
     }
-    auto commands =
-        run_ == nullptr ? Result<std::vector<OnlineCommand>>(std::vector<OnlineCommand>{}) : take(next_, !as_announced);
-    if (!commands) return commands;
     if (run_ != nullptr) {
-      for (const std::uint32_t job : run_->killed) states_[job] = State::waiting;
+      if (auto taken = run_->take(next_, rebuilds); !taken) return Unexpected{taken.error()};
+      for (const std::uint32_t job : run_->killed()) states_[job] = State::waiting;
     }
-    for (const OnlineCommand& command : *commands) {
+    for (const OnlineCommand& command : next_.commands) {
       states_[index(command.job)] = command.action == OnlineAction::preempt ? State::waiting : State::running;
     }
-    next_.commands = *commands;
-    steps_.push_back(std::exchange(next_, {}));
+    std::vector<OnlineCommand> commands = next_.commands;
+    // What is never repeated is followed for the jobs' sake alone.
+    const bool is_history =
+        growth_.remembers > 0 || growth_.learns_without_estimates || !next_.commands.empty() || !next_.plans.empty();
+    if (is_history) steps_.push_back(std::move(next_));
+    next_ = {};
     failed_ = false;
     return commands;
   }
@@ -205,13 +176,14 @@ class OnlineScheduler {
   /// The latest instant at which the host must call decide() again, with or without events: the policy may have asked
   /// to be. It may be earlier than needed. Time::max(): no need.
   [[nodiscard]] Time next_call() const {
-    const Time next = run_ == nullptr ? Time::max() : run_->engine.next_event_time();
+    const Time next = run_ == nullptr ? Time::max() : run_->engine().next_event_time();
     return next < end_of_time ? next : Time::max();  // a job without a duration has its planned end beyond
   }
 
-  /// The id of a submitted job. Precondition: job < submitted().
+  /// The id of a submitted job, which has this number until the next decision. Precondition: job < submitted().
   [[nodiscard]] const std::string& id(JobId job) const { return submitted_[index(job)].job.id; }
-  /// Jobs submitted before the last decision; their JobId is their order.
+  /// Jobs submitted before the last decision, without those that were forgotten; their JobId is their order: by
+  /// submission, and in one instant by id as in a JobTable.
   [[nodiscard]] std::uint32_t submitted() const { return static_cast<std::uint32_t>(submitted_.size()); }
   /// Jobs that neither finished nor were cancelled.
   [[nodiscard]] std::uint32_t unfinished() const {
@@ -222,7 +194,7 @@ class OnlineScheduler {
   /// The machines.
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
   /// The engine that follows the host; null before the first job. Valid until the next call of decide().
-  [[nodiscard]] const Engine* engine() const { return run_ == nullptr ? nullptr : &run_->engine; }
+  [[nodiscard]] const Engine* engine() const { return run_ == nullptr ? nullptr : &run_->engine(); }
 
  private:
   enum class State : std::uint8_t { waiting, running, ended, cancelled };
@@ -237,32 +209,6 @@ class OnlineScheduler {
     OnlineJob job;
     Time submit{};
     std::uint32_t announced = no_index;  // its number there
-  };
-
-  // What a host said before one decision, and the decision.
-  struct Step {
-    Time now{};
-    std::vector<std::uint32_t> ended = {}, cancelled = {};
-    std::vector<OnlineCommand> commands = {};
-  };
-
-  // A table of jobs and what runs over it. Engine and policy borrow the table, so a Run stays where it is.
-  struct Run {
-    Run(JobTable table, const Cluster& cluster, const EngineOptions& options, NodeFailures outages)
-        : jobs(std::move(table)),
-          failures(std::move(outages)),
-          engine(jobs, cluster, options, {.failures = &failures}),
-          starts(jobs.size()),
-          ends(jobs.size()) {}
-    JobTable jobs;
-    NodeFailures failures;
-    Engine engine;
-    std::optional<AnyPolicy> policy;
-    std::vector<std::uint32_t> announced;  // of each job of the table, its number among the announced
-    std::vector<std::uint64_t> starts;     // of each job, the number of its last start; 0 = does not run
-    std::vector<Time> ends;                // of each running job, the planned end
-    std::vector<std::uint32_t> killed;     // in the last decision, by the end of a node
-    std::uint64_t start_count = 0;
   };
 
   static std::string word(State state) {
@@ -286,9 +232,11 @@ class OnlineScheduler {
 
   Result<void> check_time(Time now) const {
     if (now < Time{} - end_of_time || now > end_of_time) return unexpected(instant(now) + " is beyond the end of time");
-    if (steps_.empty()) return {};
-    const Time last = steps_.back().now;
-    if (now < last) return unexpected("time goes back from " + instant(last) + " to " + instant(now));
+    if (!last_) return {};
+    if (now < *last_) return unexpected("time goes back from " + instant(*last_) + " to " + instant(now));
+    if (now == *last_ && growth_.remembers < no_index && !changes_now_.empty()) {
+      return unexpected("a node changes at " + instant(now) + " after that instant was decided");
+    }
     if (!pending_.empty() && !submitted_.empty() && submitted_.back().submit == now) {
       return unexpected("job '" + pending_.front().job.id + "' is submitted at " + instant(now) +
                         " after the submissions of that instant were decided; submit them before one decision");
@@ -345,235 +293,221 @@ class OnlineScheduler {
     next_.ended.push_back(job);
   }
 
-  // The jobs submitted now are what the table expects at this instant, and no other.
-  [[nodiscard]] bool arrivals_are_as_announced(Time now) const {
-    const auto submits = run_->jobs.submits();
+  // The order of a JobTable, in which the host's own order of an instant counts for nothing.
+  static bool comes_before(const OnlineJob& a, const OnlineJob& b) {
+    const auto number = [](const std::string& id) {
+      std::int64_t value = 0;
+      const auto [end, status] = std::from_chars(id.data(), id.data() + id.size(), value);
+      return status == std::errc{} && end == id.data() + id.size() ? std::optional(value) : std::nullopt;
+    };
+    const auto x = number(a.id), y = number(b.id);
+    return x && y && *x != *y ? *x < *y : natural_less(a.id, b.id);
+  }
+
+  // The jobs that come now are submitted. True when the run knows them: they are what its table expects at this
+  // instant, and no other is, or it can take them.
+  Result<bool> take_pending(Time now) {
+    std::sort(pending_.begin(), pending_.end(),
+              [](const Submission& a, const Submission& b) { return comes_before(a.job, b.job); });
+    Result<bool> known = are_expected(now);
+    if (!*known && are_new()) known = add_pending(now);
+    for (Submission& job : pending_) {
+      job.submit = now;
+      numbers_[job.job.id] = static_cast<std::uint32_t>(submitted_.size());
+      submitted_.push_back(std::move(job));
+    }
+    pending_.clear();
+    return known;
+  }
+
+  [[nodiscard]] bool are_expected(Time now) const {
+    if (run_ == nullptr) return false;
+    const auto submits = run_->jobs().submits();
     std::size_t at = submitted_.size();
     for (const Submission& job : pending_) {
       if (at >= submits.size() || submits[at] != now || job.announced == no_index) return false;
-      if (run_->announced[at++] != job.announced) return false;
+      if (expected_[at++] != job.announced) return false;
     }
     return at == submits.size() || submits[at] > now;
   }
 
-  // A table of all jobs that came and of those that are still announced for later, and the history over it.
+  // Nobody else is expected in their place, and the policy takes them as they come.
+  [[nodiscard]] bool are_new() const {
+    return growth_.takes_new_jobs && run_ != nullptr && run_->count() == submitted_.size();
+  }
+
+  Result<bool> add_pending(Time now) {
+    for (const Submission& job : pending_) {
+      const auto added = run_->add(record(job.job, now));
+      if (!added || !*added) return added;
+    }
+    return true;
+  }
+
+  // A table of all jobs that came and are not forgotten, and of those that are still announced for later, and the
+  // history over it.
   Result<void> rebuild(Time now) {
-    JobTableBuilder builder;
+    const std::unique_ptr<detail::OnlineRun> before = std::move(run_);
+    const bool forgets = before != nullptr && is_time_to_forget(before->jobs());
+    const detail::OnlineStep told = next_;
+    if (before != nullptr && !forgets) {
+      if (auto checked = before->check_wakes(told); !checked) return checked;
+    }
+    std::vector<std::uint32_t> kept;
+    if (forgets) {
+      kept = forget();
+      takeover_ = before->takeover(kept);
+      followed_ = steps_.size();
+    }
+    const JobTable* const like = takeover_ && before != nullptr ? &before->jobs() : nullptr;
+    auto table = table_of(like, now);
+    if (!table) return Unexpected{table.error()};
+    if (table->size() == 0) return {};
+    const bool is_open = growth_.takes_new_jobs && table->size() == submitted_.size();
+    const std::uint32_t spare = is_open ? std::max(table->size(), least_spare) : 0;
+    run_ = std::make_unique<detail::OnlineRun>(*std::move(table), spare, like, cluster_, options_, failures());
+    if (auto opened = run_->open(make_, cluster_, takeover_.has_value()); !opened) return opened;
+    if (auto repeated = repeat_steps(); !repeated || !forgets) return repeated;
+    const auto same = run_->check_same(*before, kept);
+    return same ? before->check_wakes(told) : same;
+  }
+
+  bool is_time_to_forget(const JobTable& jobs) {
+    if (std::exchange(growth_.learns_without_estimates, false) && !jobs.has_estimates()) growth_.remembers = no_index;
+    return growth_.remembers < no_index && submitted_.size() - unfinished() >= growth_.remembers;
+  }
+
+  // Those up to the last takeover are followed, since what decided them was forgotten.
+  Result<void> repeat_steps() {
+    for (std::size_t i = 0; i < followed_; ++i) run_->follow(steps_[i]);
+    if (takeover_) run_->continue_from(*takeover_);
+    for (std::size_t i = followed_; i < steps_.size(); ++i) {
+      if (auto repeated = run_->repeat(steps_[i]); !repeated) return repeated;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<JobTable> table_of(const JobTable* like, Time now) {
+    JobTableBuilder builder = like == nullptr ? JobTableBuilder() : GrowingJobs::builder_like(*like);
     std::vector<std::uint32_t> later;
-    run_.reset();
-    for (const Submission& job : submitted_) add_row(builder, job.job, job.submit);
+    expected_.clear();
+    for (const Submission& job : submitted_) {
+      builder.add(record(job.job, job.submit));
+      expected_.push_back(job.announced);
+    }
     for (std::uint32_t i = 0; i < announced_.size(); ++i) {
       if (!announced_[i].gone && announced_[i].submit > now) later.push_back(i);
     }
-    std::stable_sort(later.begin(), later.end(),
-                     [this](std::uint32_t a, std::uint32_t b) { return announced_[a].submit < announced_[b].submit; });
-    for (const std::uint32_t i : later) add_row(builder, announced_[i].job, announced_[i].submit);
-    if (builder.size() == 0) return {};
-    auto table = std::move(builder).build();
-    if (!table) return Unexpected{table.error()};
-    run_ = std::make_unique<Run>(*std::move(table), cluster_, options_, failures());
-    for (const Submission& job : submitted_) run_->announced.push_back(job.announced);
-    run_->announced.insert(run_->announced.end(), later.begin(), later.end());
-    if (auto checked = check_shapes(); !checked) return checked;
-    auto policy = make_(run_->jobs, cluster_);
-    if (!policy) return Unexpected{policy.error()};
-    run_->policy = *std::move(policy);
-    if (auto checked = check_durations(); !checked) return checked;
-    return repeat_history();
+    std::sort(later.begin(), later.end(), [this](std::uint32_t a, std::uint32_t b) {
+      const Announced &x = announced_[a], &y = announced_[b];
+      return x.submit != y.submit ? x.submit < y.submit : comes_before(x.job, y.job);
+    });
+    for (const std::uint32_t i : later) builder.add(record(announced_[i].job, announced_[i].submit));
+    expected_.insert(expected_.end(), later.begin(), later.end());
+    return std::move(builder).build();
   }
 
-  static void add_row(JobTableBuilder& builder, const OnlineJob& job, Time submit) {
-    builder.add({.id = job.id,
-                 .submit = submit,
-                 .work = job.duration == Time::max() ? end_of_time : job.duration,
-                 .estimate = job.estimate,
-                 .shape = job.shape,
-                 .user = job.user,
-                 .group = job.group,
-                 .vc = job.vc,
-                 .name = job.name,
-                 .gpu_spec = job.gpu_spec,
-                 .family = job.family,
-                 .priority = job.priority,
-                 .deadline = job.deadline});
-  }
-
-  [[nodiscard]] Result<void> check_shapes() const {
-    const View view = run_->engine.view();
-    std::set<std::pair<std::uint32_t, std::uint32_t>> fitting;
-    for (std::uint32_t i = 0; i < run_->jobs.size(); ++i) {
-      const JobId job{i};
-      if (!fitting.emplace(view.shape_id(job), view.queue_of(job)).second) continue;
-      if (ClusterState::fits_when_empty(cluster_, run_->jobs.gpu_specs(), view.shape(job), view.queue_of(job)))
-        continue;
-      return unexpected("job '" + run_->jobs.external_id(job) + "' does not fit the empty cluster");
+  // Jobs that are over go, with all that was said of them, and the others get new numbers. The old numbers of those.
+  std::vector<std::uint32_t> forget() {
+    std::vector<std::uint32_t> kept, numbers(submitted_.size(), no_index);
+    std::vector<bool> is_last(submitted_.size());  // it is over with the coming decision
+    for (const auto* jobs : {&next_.ended, &next_.cancelled}) {
+      for (const std::uint32_t job : *jobs) is_last[job] = true;
     }
-    return {};
-  }
-
-  [[nodiscard]] Result<void> check_durations() const {
-    if (!run_->policy->clairvoyant()) return {};
-    for (std::uint32_t i = 0; i < run_->jobs.size(); ++i) {
-      if (run_->jobs.work(JobId{i}) != end_of_time) continue;
-      return unexpected("policy " + std::string(run_->policy->name()) + " reads run times, and job '" +
-                        run_->jobs.external_id(JobId{i}) + "' comes without its duration");
-    }
-    return {};
-  }
-
-  Result<void> repeat_history() {
-    for (const Step& step : steps_) {
-      const auto commands = take(step, true);
-      if (!commands) return Unexpected{commands.error()};
-      if (*commands != step.commands) return decides_otherwise(step.now);
-    }
-    return {};
-  }
-
-  [[nodiscard]] Unexpected decides_otherwise(Time t) const {
-    return unexpected("policy " + std::string(run_->policy->name()) + " decides otherwise at " + instant(t) +
-                      " when it knows of jobs that came later; announce all jobs before the first decision");
-  }
-
-  // The host must not have passed over an instant that the policy of the present run asked for. Leaves that run
-  // unusable.
-  Result<void> check_wakes(Time now) {
-    if (run_ == nullptr || run_->engine.view().now() > now) return {};
-    std::vector<std::uint32_t> ended = next_.ended;
-    plan_ends(now, ended);
-    Engine& engine = run_->engine;
-    while (engine.advance_to(Time{now.us - 1})) {
-      for (const Event& event : engine.events()) {
-        if (event.kind == EventKind::wake) return passed_over(engine.view().now());
-      }
-    }
-    return {};
-  }
-
-  [[nodiscard]] static Unexpected passed_over(Time t) {
-    return unexpected("the policy asked to decide at " + instant(t) + ", which was passed over");
-  }
-
-  // Brings the engine to the step's instant and lets the policy decide. `repeats`: over a table that the host's policy
-  // did not have; what a policy prepares from the jobs of a table may make it ask for instants of which the host knew
-  // nothing (a capacity profile has a cell for each node only where jobs need it). It may if it decides nothing there.
-  Result<std::vector<OnlineCommand>> take(const Step& step, bool repeats) {
-    Engine& engine = run_->engine;
-    std::vector<OnlineCommand> commands;
-    run_->killed.clear();
-    if (engine.view().now() > step.now) return commands;  // before the first job
-    for (const std::uint32_t job : step.cancelled) engine.cancel_at(JobId{job}, step.now);
-    std::vector<std::uint32_t> ended = step.ended;
-    plan_ends(step.now, ended);
-    while (engine.advance_to(Time{step.now.us - 1})) {
-      if (!repeats) return passed_over(engine.view().now());
-      if (auto decided = decide_once(commands); !decided) return Unexpected{decided.error()};
-      if (!commands.empty()) return decides_otherwise(engine.view().now());
-    }
-    if (engine.advance_to(step.now)) {
-      forget_ended();
-      if (auto decided = decide_once(commands); !decided) return Unexpected{decided.error()};
-    }
-    return commands;
-  }
-
-  // The jobs of `ended` end now, all others later: a job that should have ended and did not is assumed to take as long
-  // again. In order of their starts, as simulate() ends jobs of one instant.
-  void plan_ends(Time now, std::vector<std::uint32_t>& ended) {
-    std::sort(ended.begin(), ended.end(),
-              [this](std::uint32_t a, std::uint32_t b) { return run_->starts[a] < run_->starts[b]; });
-    for (const std::uint32_t job : ended) plan_end(JobId{job}, now);
-    std::vector<JobId> late;
-    const OracleView view = run_->engine.view();
-    for (const JobId job : view.running()) {
-      const bool ends = std::find(ended.begin(), ended.end(), index(job)) != ended.end();
-      if (!ends && view.expected_end(job) <= now) late.push_back(job);
-    }
-    for (const JobId job : late) plan_end(job, later_by(now, std::max(view.ran(job), whole_seconds(1))));
-  }
-
-  void plan_end(JobId job, Time end) {
-    const OracleView view = run_->engine.view();
-    if (view.expected_end(job) != end) {
-      run_->engine.decision().adjust_work(job, end - view.now() - view.remaining(job));
-      run_->engine.apply();
-    }
-    run_->ends[index(job)] = end;
-  }
-
-  void forget_ended() {
-    for (const Event& event : run_->engine.events()) {
-      if (leaves_cluster(event.kind)) run_->starts[index(event.job)] = 0;
-      if (event.kind == EventKind::kill) run_->killed.push_back(index(event.job));
-    }
-  }
-
-  Result<void> decide_once(std::vector<OnlineCommand>& commands) {
-    Engine& engine = run_->engine;
-    const OracleView view = engine.view();
-    Decision decision = engine.decision();
-    run_->policy->decide(view, decision);
-    note_starts();
-    engine.apply();
-    for (const Event& event : engine.events()) note(event, commands);
-    for (const JobId job : view.running()) {
-      if (view.expected_end(job) == run_->ends[index(job)]) continue;
-      return unexpected("policy " + std::string(run_->policy->name()) + " changed how long job '" +
-                        run_->jobs.external_id(job) + "' runs, which a host cannot carry out");
-    }
-    return {};
-  }
-
-  // The ends of the jobs that the open decision started.
-  void note_starts() {
-    const OracleView view = run_->engine.view();
-    const PreemptionCost& cost = options_.preemption;
-    for (const JobId job : view.running()) {
-      if (run_->starts[index(job)] != 0) continue;
-      const Time loading = view.preemptions(job) > 0 ? cost.checkpoint + cost.restart : Time{};
-      run_->ends[index(job)] = later_by(view.now(), later_by(view.remaining(job), loading));
-    }
-  }
-
-  void note(const Event& event, std::vector<OnlineCommand>& commands) {
-    const OracleView view = run_->engine.view();
-    std::uint64_t& start = run_->starts[index(event.job)];
-    OnlineCommand command{.job = event.job, .nodes = {}};
-    if (event.kind == EventKind::preempt) {
-      start = 0;
-      command.action = OnlineAction::preempt;
-    } else {
-      if (event.kind == EventKind::move) {
-        command.action = OnlineAction::move;
+    for (std::uint32_t job = 0; job < submitted_.size(); ++job) {
+      if (is_last[job] || states_[job] == State::waiting || states_[job] == State::running) {
+        numbers[job] = static_cast<std::uint32_t>(kept.size());
+        numbers_[submitted_[job].job.id] = numbers[job];
+        if (kept.size() < job) submitted_[kept.size()] = std::move(submitted_[job]);
+        states_[kept.size()] = states_[job];
+        kept.push_back(job);
       } else {
-        // Stopped and started again in one decision: its end was not foreseen.
-        const bool again = std::any_of(commands.begin(), commands.end(), [&event](const OnlineCommand& earlier) {
-          return earlier.job == event.job && earlier.action == OnlineAction::preempt;
-        });
-        if (again) run_->ends[index(event.job)] = view.expected_end(event.job);
-        start = ++run_->start_count;
-      }
-      if (view.phase(event.job) == JobPhase::running) {
-        view.for_each_grant(event.job, [&command](const Grant& grant) {
-          command.nodes.push_back({.node = grant.node, .tasks = grant.tasks, .devices = grant.devices});
-        });
+        numbers_.erase(submitted_[job].job.id);
       }
     }
-    commands.push_back(std::move(command));
+    submitted_.resize(kept.size());
+    states_.resize(kept.size());
+    for (auto* jobs : {&next_.ended, &next_.cancelled}) {
+      for (std::uint32_t& job : *jobs) job = numbers[job];
+    }
+    for (detail::OnlineStep& step : steps_) forget_in(step, numbers);
+    std::erase_if(steps_, [](const auto& step) { return step.commands.empty() && step.plans.empty(); });
+    forget_changes();
+    return kept;
   }
+
+  static void forget_in(detail::OnlineStep& step, const std::vector<std::uint32_t>& numbers) {
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < step.commands.size(); ++i) {
+      const std::uint32_t number = numbers[index(step.commands[i].job)];
+      if (number == no_index) continue;
+      step.commands[i].job = JobId{number};
+      if (left < i) {
+        step.commands[left] = std::move(step.commands[i]);
+        step.grants[left] = std::move(step.grants[i]);
+      }
+      ++left;
+    }
+    step.commands.resize(left);
+    step.grants.resize(left);
+    step.ended.clear();
+    step.cancelled.clear();
+    std::erase_if(step.plans, [&numbers](const auto& plan) { return numbers[plan.job] == no_index; });
+    for (auto& plan : step.plans) plan.job = numbers[plan.job];
+  }
+
+  // What nodes did before the first job that is left was submitted: they are out of service then, or not.
+  void forget_changes() {
+    const Time begin = submitted_.empty() ? *last_ : submitted_.front().submit;
+    std::vector<bool> is_down(is_down_.size());
+    std::vector<NodeChange> later;
+    for (const NodeChange& change : changes_) {
+      if (change.time < begin) is_down[index(change.node)] = !change.up;
+      if (change.time >= begin) later.push_back(change);
+    }
+    changes_.clear();
+    for (std::uint32_t node = 0; node < is_down.size(); ++node) {
+      if (is_down[node]) changes_.push_back({.time = Time{} - end_of_time, .node = NodeId{node}, .up = false});
+    }
+    changes_.insert(changes_.end(), later.begin(), later.end());
+  }
+
+  static JobRecord record(const OnlineJob& job, Time submit) {
+    return {.id = job.id,
+            .submit = submit,
+            .work = job.duration == Time::max() ? end_of_time : job.duration,
+            .estimate = job.estimate,
+            .shape = job.shape,
+            .user = job.user,
+            .group = job.group,
+            .vc = job.vc,
+            .name = job.name,
+            .gpu_spec = job.gpu_spec,
+            .family = job.family,
+            .priority = job.priority,
+            .deadline = job.deadline};
+  }
+
+  // New jobs that the next table may take.
+  static constexpr std::uint32_t least_spare = 256;
 
   Cluster cluster_;
   OnlinePolicyMaker make_;
   EngineOptions options_;
+  OnlineGrowth growth_;
   std::unordered_map<std::string, std::uint32_t> numbers_;            // of submitted jobs; no_index: announced
   std::unordered_map<std::string, std::uint32_t> announced_numbers_;  // both looked up, never iterated
   std::vector<Announced> announced_;
   std::vector<Submission> submitted_;  // by JobId
   std::vector<Submission> pending_;    // since the last decision
   std::vector<State> states_;          // of submitted_, then pending_
-  std::unique_ptr<Run> run_;
-  Step next_;
-  std::vector<Step> steps_;
+  std::unique_ptr<detail::OnlineRun> run_;
+  std::vector<std::uint32_t> expected_;  // of each job of its table, its number among the announced
+  detail::OnlineStep next_;
+  std::vector<detail::OnlineStep> steps_;
+  std::optional<detail::OnlineRun::Takeover> takeover_;  // the last
+  std::size_t followed_ = 0;                             // steps before it
+  std::optional<Time> last_;                             // decision
   bool failed_ = false;
   bool nodes_may_fail_ = false;
   std::vector<bool> is_down_;                      // by node, as the host said last

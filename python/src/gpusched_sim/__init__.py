@@ -12,7 +12,8 @@ they are first used). pandas is needed only where a table is asked for as a Data
 from ._core import Cluster, Error, Trace, View
 from ._core import version as __version__
 from .agents import Agent, mark_onnx, onnx_agent
-from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, read_trace, replay, report, trace_from_columns
+from .columns import trace_from_columns
+from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, read_trace, replay, report
 from .sweeps import Sweep, sweep, sweep_list
 from .tables import Table
 

@@ -145,47 +145,6 @@ def _trace_of(text: bytes, *report: Any) -> _core.Trace:
         return _core.reported_trace(_core.read_trace(file.name, "native", "", "", "", 0, False, False), *report)
 
 
-def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, estimate_s: Any = None, user: Sequence[str] = (),
-                       vc: Sequence[str] = (), job_id: Sequence[str] = ()) -> _core.Trace:
-    """Makes a trace of arrays, such as the columns of a DataFrame.
-
-    Parameters
-    ----------
-    submit_s, duration_s, gpus : array_like of float
-        Instant of submission and true run time in seconds; GPUs, whole or thousandths of one.
-    estimate_s : array_like of float, optional
-        What the user asked for, in seconds; NaN where nothing was.
-    user, vc, job_id : sequence of str, optional
-        Names; empty: unknown. Ids must be distinct.
-
-    Returns
-    -------
-    Trace
-
-    Raises
-    ------
-    Error
-        Lengths differ, or a value is out of range.
-    """
-    import numpy
-
-    def numbers(name, values):
-        try:
-            array = numpy.ascontiguousarray(values, dtype=numpy.float64)
-        except (TypeError, ValueError):
-            raise _core.Error(f"{name}: expected numbers") from None
-        if array.ndim != 1:
-            raise _core.Error(f"{name}: expected one dimension, not {array.ndim}")
-        return array
-
-    def names(values):
-        return [str(value) for value in values]
-
-    return _core.trace_from_columns(numbers("submit_s", submit_s), numbers("duration_s", duration_s), numbers("gpus", gpus),
-                                    None if estimate_s is None else numbers("estimate_s", estimate_s), names(user), names(vc),
-                                    names(job_id))
-
-
 def parse_cluster(cluster: str | int | os.PathLike | _core.Cluster) -> _core.Cluster:
     """Makes a cluster of a built-in name, `"NODESxGPUS"`, `"RACKSxNODESxGPUS"`, a number of GPUs or a file, each
     with `"+NODESxGPUS[:TYPE]"` behind it for more nodes.

@@ -290,6 +290,11 @@ TEST(Unrecognised, TheNearestFormatsAreNamedAndWhatToExport) {
                 .find("--columns submit=arrival_time,gpus=num_gpus,duration=length"),
             std::string::npos)
       << advice("arrival_time;length;num_gpus\n1;2;3\n");
+  // A column is guessed by the words of its name: "pending" is no end, and a limit no run time.
+  const std::string database = "id,array_task_pending,ngpus,time_submit,timelimit,time_start,time_end\n1,0,2,3,4,5,6\n";
+  EXPECT_NE(advice(database).find("--columns submit=time_submit,gpus=ngpus,end=time_end,start=time_start"),
+            std::string::npos)
+      << advice(database);
 }
 
 }  // namespace

@@ -118,6 +118,25 @@ TEST(PackedFiles, OfGzipMayHaveSeveralMembers) {
   EXPECT_EQ(content(folder, broken), std::nullopt);
 }
 
+// libarchive ends at what is no stream, and a log of two would have lost the half.
+TEST(PackedFiles, OfBzip2HaveNothingElseBehindTheirStreams) {
+  const TempFolder folder;
+  const auto stream = [](const std::string& text) { return packed_files({{"x", text}}, ARCHIVE_FILTER_BZIP2); };
+  const std::string one = stream("one\n"), two = stream("two\n");
+  EXPECT_EQ(content(folder, one + two), "one\ntwo\n");
+  for (const std::size_t damaged : {0, 2, 3, 5}) {
+    std::string broken = one + two;
+    broken[one.size() + damaged] ^= 4;
+    EXPECT_EQ(content(folder, broken), std::nullopt) << damaged;
+  }
+  EXPECT_EQ(content(folder, one + two.substr(0, 5)), std::nullopt);
+  EXPECT_NE(error_of(trace_of(stream(jobs_text(5)) + "more")).find("bytes behind the end of the bzip2 data"),
+            std::string::npos);
+  const std::string tar = packed_files({{"jobs.csv", jobs_text(5)}}, ARCHIVE_FILTER_BZIP2, true);
+  EXPECT_TRUE(trace_of(tar));
+  EXPECT_FALSE(trace_of(tar + "more"));
+}
+
 TEST(PackedFiles, WithoutAChecksumAreNoted) {
   // What `zstd` writes has one; what libarchive writes has none.
   EXPECT_TRUE(

@@ -163,6 +163,10 @@ TEST(JobTimes, ACancelledJobOfAnyLogNeverRan) {
   const auto trace = trace_of(csv, {.columns = "id=id,submit=t,start=s,end=e,gpus=n,status=st"});
   EXPECT_EQ(short_jobs(trace), (Lines{"1 100+10 60 1"}));
   EXPECT_EQ(left_out(trace), (Counts{{"never started", 2}}));
+  const std::string native =
+      "job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s,status\na,100,60,1,1000,110,passed\n"
+      "b,100,0,1,1000,3600,killed\n";
+  EXPECT_EQ(left_out(trace_of(native)), (Counts{{"never started", 1}}));
 }
 
 TEST(JobTimes, AJobThatRanWithoutARecordedStartIsKeptAndNoted) {

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that come unannounced to a scheduler which takes them as they come, and forgets those that are over.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "src/process/online_growth.hpp"
+#include "tests/online/replayed_runs.hpp"
+
+namespace gpusched::test {
+namespace {
+
+OnlineGrowth growth_of(const std::string& policy) {
+  const auto specs = parse_policies(registry(), policy);
+  return specs ? online_growth(specs->front()) : OnlineGrowth{};
+}
+
+// Policies that take jobs as they come. Not slurm, whose shares are those of all users of a table, later ones too.
+std::vector<std::string> growing_policies() {
+  std::vector<std::string> names;
+  for (const PolicyInfo& row : registry().rows()) {
+    for (const char* way : {"", "+easy{estimate=exact}", "+easy{estimate=user}"}) {
+      const std::string name = row.name + way;
+      if (growth_of(name).takes_new_jobs && row.name != "slurm") names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::vector<Row> some_rows(const Cluster& cluster) { return first_rows(rows_that_fit(*mixed_rows(), cluster), 12); }
+
+RC_GTEST_PROP(GrowingScheduler, AHostGetsTheReplayOfEveryPolicyThatTakesJobsAsTheyCome, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = some_rows(cluster);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
+  for (const std::string& policy : growing_policies()) {
+    if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
+    expect_replay(jobs, cluster, policy, {.announces = false}, options, growth_of(policy));
+  }
+}
+
+// Between takeovers the history is repeated for new owners and demands.
+RC_GTEST_PROP(GrowingScheduler, SoItDoesWhereSomeJobsThatAreOverAreRemembered, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = some_rows(cluster);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const OnlineGrowth growth{.takes_new_jobs = *rc::gen::arbitrary<bool>(), .remembers = *rc::gen::inRange(1u, 8u)};
+  for (const char* policy : {"fifo", "saf", "sjf+easy{estimate=exact}", "drf", "tiresias"}) {
+    expect_replay(jobs, cluster, policy, {.announces = false}, free_preemption, growth);
+  }
+}
+
+RC_GTEST_PROP(GrowingScheduler, SoItDoesWhereNodesFail, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = some_rows(cluster);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const HostManner manner{.announces = false,
+                          .nodes_may_fail = true,
+                          .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
+  for (const char* policy : {"fifo", "saf", "drf"}) {
+    expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy));
+  }
+}
+
+// Equal jobs may stand in another order than in a replay, but each is done once.
+RC_GTEST_PROP(GrowingScheduler, EveryJobOfAPolicyThatTakesOverIsDone, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = some_rows(cluster);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  for (const char* policy : {"las", "srtf", "srsf"}) {
+    OnlineScheduler scheduler(cluster, maker(policy), free_preemption, false,
+                              {.takes_new_jobs = true, .remembers = *rc::gen::inRange(0u, 5u)});
+    ModelHost host(jobs, scheduler, {.announces = false});
+    const auto ran = host.run();
+    RC_LOG() << policy << ": " << (ran ? "ran" : ran.error().to_string()) << '\n';
+    RC_ASSERT(ran.has_value());
+    RC_ASSERT(host.finished() == jobs.size());
+    RC_ASSERT(scheduler.unfinished() == 0u);
+  }
+}
+
+OnlineJob small_job(const std::string& id, std::uint32_t tasks) {
+  return {.id = id,
+          .duration = whole_seconds(10),
+          .estimate = whole_seconds(20),
+          .shape = {.tasks = tasks, .gpu_milli_per_task = whole_gpu}};
+}
+
+TEST(GrowingScheduler, ForgetsJobsThatAreOver) {
+  OnlineScheduler scheduler(Cluster::homogeneous(1, 4), maker("fifo+easy"), {}, false, growth_of("fifo+easy"));
+  for (int i = 0; i < 3000; ++i) {
+    if (i >= 3) {
+      ASSERT_TRUE(scheduler.finish("j" + std::to_string(i - 3)));
+    }
+    ASSERT_TRUE(scheduler.submit(small_job("j" + std::to_string(i), 1)));
+    const auto commands = scheduler.decide(whole_seconds(i));
+    ASSERT_TRUE(commands) << commands.error().to_string();
+    ASSERT_EQ(commands->size(), 1u);
+    EXPECT_EQ(scheduler.id(commands->front().job), "j" + std::to_string(i));
+    EXPECT_LE(scheduler.submitted(), 300u);
+  }
+  EXPECT_EQ(scheduler.unfinished(), 3u);
+  EXPECT_EQ(scheduler.finish("j5").error().message, "no job 'j5' is known");
+}
+
+// Requests are learned from jobs that are over where nobody makes any.
+TEST(GrowingScheduler, WhoLearnsFromJobsThatAreOverKeepsThem) {
+  OnlineScheduler scheduler(Cluster::homogeneous(1, 4), maker("fifo+easy"), {}, false, growth_of("fifo+easy"));
+  for (int i = 0; i < 600; ++i) {
+    if (i > 0) {
+      ASSERT_TRUE(scheduler.finish("j" + std::to_string(i - 1)));
+    }
+    OnlineJob job = small_job("j" + std::to_string(i), 1);
+    job.estimate = Time::max();
+    ASSERT_TRUE(scheduler.submit(job));
+    ASSERT_TRUE(scheduler.decide(whole_seconds(i)));
+  }
+  EXPECT_EQ(scheduler.submitted(), 600u);
+}
+
+// A host's order within an instant once gave each job the nodes of another.
+TEST(GrowingScheduler, JobsOfOneInstantAreToldApartInWhateverOrderTheyCome) {
+  for (const bool announced : {false, true}) {
+    OnlineScheduler scheduler(Cluster::homogeneous(1, 4), maker("fifo"));
+    for (const auto& job : {small_job("b", 3), small_job("a", 1)}) {
+      if (announced) {
+        ASSERT_TRUE(scheduler.announce(job, Time{}));
+      }
+      ASSERT_TRUE(announced ? scheduler.submit(job.id) : scheduler.submit(job));
+    }
+    const auto commands = scheduler.decide(Time{});
+    ASSERT_TRUE(commands && commands->size() == 2u);
+    for (const OnlineCommand& command : *commands) {
+      EXPECT_EQ(command.nodes.front().tasks, scheduler.id(command.job) == "a" ? 1u : 3u);
+    }
+  }
+}
+
+TEST(GrowingScheduler, PoliciesThatLearnTakeEveryJobWithItsHistory) {
+  EXPECT_TRUE(growth_of("fifo").takes_new_jobs);
+  EXPECT_EQ(growth_of("fifo").remembers, 0u);
+  EXPECT_EQ(growth_of("las").remembers, 100'000u);
+  EXPECT_EQ(growth_of("slurm").remembers, no_index);
+  for (const char* policy : {"fifo+easy{estimate=history}", "saf{estimate=user-mean}", "fifo+conservative", "pollux"}) {
+    EXPECT_FALSE(growth_of(policy).takes_new_jobs) << policy;
+  }
+}
+
+}  // namespace
+}  // namespace gpusched::test

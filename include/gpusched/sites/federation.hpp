@@ -433,9 +433,9 @@ class Federation {
     const auto runs_at = [this, &job](SiteId site) {
       return site < state_.site_count() && RouterView(state_).may_run(job, site);
     };
-    if (route.until == Time::max() || !runs_at(route.site)) return runs_at(route.site);
+    if (route.until == Time::max()) return runs_at(route.site);
     const bool goes_on = route.site == route.then || state_.world->link(route.site, route.then) != nullptr;
-    return goes_on && runs_at(route.then);
+    return route.site < state_.site_count() && state_.is_reachable(job, route.site) && goes_on && runs_at(route.then);
   }
 
   void route_again() {

@@ -120,7 +120,7 @@ struct Route {
 /// A copy decides the same from the same state. One that never asks a view for predicted(), run_time(), wait() or
 /// completion() may say so by a constant `reads_no_run_times`, which saves their sums;
 /// one that asks for nothing but the job itself, its home and what holds for the whole run, by `reads_jobs_alone`. It
-/// gives only sites that may_run() the job.
+/// gives only sites that may_run() the job, or one whose `then` does and whose policy takes jobs that do not fit.
 template <class R>
 concept Router = requires(R router, const R& constant, const RouterView& view, JobId job) {
   { constant.name() } -> std::convertible_to<std::string_view>;

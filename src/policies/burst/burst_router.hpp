@@ -14,11 +14,13 @@ namespace gpusched {
 struct BurstRouter {
   BurstPolicy policy = {};  ///< how long
   SiteId cloud = 0;         ///< where then
+  /// A job waits at home too where it may not run, as in Starburst's simulator, whose queue takes such jobs.
+  bool waits_anywhere = false;
   [[nodiscard]] std::string_view name() const { return "burst"; }
   [[nodiscard]] Route route(const RouterView& view, JobId job) const {
     const SiteId home = view.home(job);
     if (home == cloud || !view.may_run(job, cloud)) return {home};
-    if (view.place(job) == cloud || !view.may_run(job, home)) return {cloud};
+    if (view.place(job) == cloud || (!waits_anywhere && !view.may_run(job, home))) return {cloud};
     constexpr double longest_h = 1e9;
     const double gpus = static_cast<double>(view.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
     const double wait_h = burst_wait_h(policy, to_seconds(view.predicted(job)) / 3600, gpus);

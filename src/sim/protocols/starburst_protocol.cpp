@@ -97,7 +97,8 @@ StarburstResult run_starburst(const std::vector<StarburstJob>& jobs, const Starb
   const StarburstQueue queue{.loop = policy.loop, .shortest_first = policy.shortest_first};
   const std::vector<SiteSetup> sites{{.cluster = &cluster, .policy = AnyPolicy(queue)},
                                      {.cluster = &cloud, .policy = AnyPolicy(StarburstQueue{.loop = true})}};
-  Federation federation(table, world, sites, AnyRouter(BurstRouter{.policy = policy.waiting, .cloud = cloud_site}));
+  const BurstRouter router{.policy = policy.waiting, .cloud = cloud_site, .waits_anywhere = true};
+  Federation federation(table, world, sites, AnyRouter(router));
   federation.run([](SiteId, const OracleView&, std::span<const Event>) {});
   return result_of(federation, table, options);
 }

@@ -100,8 +100,8 @@ class ToldProgress {
 };
 
 /// Runs `work` on another thread without the interpreter's lock and looks for signals meanwhile: an interrupt sets
-/// `stop`, waits for the work to end and raises KeyboardInterrupt. What `work` or `told`, which is called with the lock,
-/// throws is thrown here; the latter sets `stop` too.
+/// `stop`, waits for the work to end and raises KeyboardInterrupt. What `work` or `told`, which is called with the
+/// lock, throws is thrown here; the latter sets `stop` too.
 template <class Work>
 void run_unlocked(std::atomic<bool>& stop, Work work, ToldProgress* told = nullptr) {
   const OpenCall open(&stop);

@@ -77,8 +77,8 @@ Result<SweepEnd> run_all(const SweepPlan& plan, const PolicyRegistry& registry, 
   return end;
 }
 
-nb::dict sweep(const std::string& text, const std::string& file, const std::string& keywords, bool retry,
-               bool dry_run, const nb::object& told) {
+nb::dict sweep(const std::string& text, const std::string& file, const std::string& keywords, bool retry, bool dry_run,
+               const nb::object& told) {
   refuse_keywords(keywords, {{"slurm_options", "of `gpusched sweep --launcher slurm`"},
                              {"runs_per_task", "of `gpusched sweep --launcher slurm`"}});
   const PolicyRegistry registry = PolicyRegistry::standard();

@@ -11,9 +11,9 @@ constexpr const char* shared_files[] = {"table.txt",   "windows.csv", "compariso
                                         "batches.csv", "compare.csv", "compare.json"};
 // In the folder of a policy or router: replay and federate.
 constexpr const char* own_files[] = {
-    "summary.json",  "jobs.csv",    "intervals.csv",      "terms.csv",     "services.csv",     "requests.csv",
-    "replicas.csv",  "studies.csv", "trials.csv",         "tasks.csv",     "trace_events.json", "timeline.csv",
-    "power.csv",     "sites.csv",   "service_levels.csv", "latencies.csv", "transfers.csv"};
+    "summary.json", "jobs.csv",    "intervals.csv",      "terms.csv",     "services.csv",      "requests.csv",
+    "replicas.csv", "studies.csv", "trials.csv",         "tasks.csv",     "trace_events.json", "timeline.csv",
+    "power.csv",    "sites.csv",   "service_levels.csv", "latencies.csv", "transfers.csv"};
 
 bool is_name(const std::string& folder) {
   return !folder.empty() && folder != "." && folder != ".." && folder.find('/') == std::string::npos;

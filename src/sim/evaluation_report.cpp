@@ -363,8 +363,8 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     return means[static_cast<std::size_t>(&one - evaluation.contestants.data())];
   };
   // Nobody is marked as the best where the windows do not tell.
-  const bool is_told = std::any_of(reasons.begin(), reasons.end(),
-                                   [](const std::string& reason) { return reason == "better" || reason == "worse"; });
+  const bool is_told = std::any_of(all.front().begin(), all.front().end(),
+                                   [](const WindowComparison& one) { return is_verdict(one.verdict); });
   if (is_told) rate_by(table, 2, *options.figure, evaluation.contestants, mean_of_windows, is_clairvoyant);
   for (std::size_t i = 0; i < options.beside.size(); ++i) {
     const SideFigure& figure = options.beside[i];

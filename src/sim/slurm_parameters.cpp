@@ -13,26 +13,23 @@
 namespace gpusched {
 namespace {
 
-// PriorityJobFactor over the greatest, by virtual cluster of the table, from 1 on; jobs of others have 1.
+// By virtual cluster of the table, from 1 on, what `value` says of its partition; 1 of those without one.
+template <class Value>
+std::vector<double> by_partition(const SlurmConf& conf, const JobTable& jobs, Value value) {
+  std::vector<double> values(jobs.vcs().size() > 0 ? jobs.vcs().size() - 1 : 0, 1.0);
+  for (const SlurmPartition& partition : conf.partitions) {
+    const std::uint32_t vc = jobs.vcs().find(partition.name);
+    if (vc != no_index && vc > 0) values[vc - 1] = value(partition);
+  }
+  return values;
+}
+
+// PriorityJobFactor over the greatest.
 std::vector<double> partition_factors(const SlurmConf& conf, const JobTable& jobs) {
   double most = 0;
   for (const SlurmPartition& partition : conf.partitions) most = std::max(most, partition.job_factor);
-  std::vector<double> factors(jobs.vcs().size() > 0 ? jobs.vcs().size() - 1 : 0, 1.0);
-  for (const SlurmPartition& partition : conf.partitions) {
-    const std::uint32_t vc = jobs.vcs().find(partition.name);
-    if (vc != no_index && vc > 0) factors[vc - 1] = most > 0 ? partition.job_factor / most : 0;
-  }
-  return factors;
-}
-
-// PriorityTier, likewise.
-std::vector<double> partition_tiers(const SlurmConf& conf, const JobTable& jobs) {
-  std::vector<double> tiers(jobs.vcs().size() > 0 ? jobs.vcs().size() - 1 : 0, 1.0);
-  for (const SlurmPartition& partition : conf.partitions) {
-    const std::uint32_t vc = jobs.vcs().find(partition.name);
-    if (vc != no_index && vc > 0) tiers[vc - 1] = partition.tier;
-  }
-  return tiers;
+  return by_partition(conf, jobs,
+                      [most](const SlurmPartition& partition) { return most > 0 ? partition.job_factor / most : 0; });
 }
 
 // The policy divides by the greatest priority of the jobs, Slurm by that of all QOS.
@@ -106,7 +103,7 @@ std::map<std::string, ParameterValue> parameters_of(const SlurmSite& site, const
       {"max_age_s", std::max(1.0, to_seconds(conf.max_age))},
       {"half_life_s", conf.half_life == Time{} ? without_decay_s : to_seconds(conf.half_life)},
       {"partition_factors", partition_factors(conf, jobs)},
-      {"partition_tiers", partition_tiers(conf, jobs)},
+      {"partition_tiers", by_partition(conf, jobs, [](const SlurmPartition& partition) { return partition.tier; })},
       {"bf_window_s", to_seconds(conf.bf_window)},
       {"bf_max_job_test", conf.bf_max_job_test},
       {"bf_interval_s", to_seconds(conf.bf_interval)}};

@@ -81,8 +81,6 @@ std::string why_they_disagree(const TraceEvaluation& evaluation, std::size_t row
   return "carry-over: a window begins empty, and in the log a job finds on average so many waiting: " + load;
 }
 
-bool is_verdict(const std::string& text) { return text == "better" || text == "worse"; }
-
 // Whether the log says the opposite of a verdict.
 bool opposes(const LogValues& log, const std::string& verdict, Better better) {
   const auto difference = log.difference();

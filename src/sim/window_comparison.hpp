@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/sim/evaluation.hpp"
@@ -46,6 +47,9 @@ struct LogValues {
     return *other > 0 ? std::optional(*own / *other - 1) : std::nullopt;
   }
 };
+
+/// True of a verdict that tells which is better.
+inline bool is_verdict(std::string_view text) { return text == is_better || text == is_worse; }
 
 /// One contestant against the reference on one trace; of the reference itself the values alone.
 struct WindowComparison {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/changing_signals.hpp"
@@ -33,6 +34,16 @@ inline Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, con
 
 inline Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
   auto policy = make(text, jobs, cluster);
+  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
+  return run(jobs, cluster, *std::move(policy));
+}
+
+/// The same of a policy that may be written with its way of backfilling.
+inline Spans run_backfilled(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto specs = parse_policies(registry, text);
+  EXPECT_TRUE(specs) << (specs ? "" : specs.error().to_string());
+  auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
   EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
   return run(jobs, cluster, *std::move(policy));
 }

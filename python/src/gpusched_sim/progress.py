@@ -2,8 +2,9 @@
 """What a long call shows of how far it is."""
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Callable, Union
+from typing import Callable, Iterator, Union
 
 Progress = Union[bool, Callable[[int, int], object]]
 
@@ -41,25 +42,19 @@ class _Bar:
         self._bar.close()
 
 
-class shown:
+@contextlib.contextmanager
+def shown(progress: Progress, what: str) -> Iterator[Callable[[int, int], object] | None]:
     """For `with`: the callable that a call of the compiled part tells of its progress, or None."""
-
-    def __init__(self, progress: Progress, what: str) -> None:
-        self._progress, self._what, self._own = progress, what, None
-
-    def __enter__(self) -> Callable[[int, int], object] | None:
-        if self._progress is None or self._progress is False:
-            return None
-        if self._progress is not True:
-            if not callable(self._progress):
-                raise TypeError(f"progress: expected True, False or a callable, not {type(self._progress).__name__}")
-            return self._progress
+    if progress is None or progress is False:
+        yield None
+    elif progress is not True:
+        if not callable(progress):
+            raise TypeError(f"progress: expected True, False or a callable, not {type(progress).__name__}")
+        yield progress
+    else:
         try:
-            self._own = _Bar(self._what)
+            own = _Bar(what)
         except ImportError:  # tqdm is optional
-            self._own = _Line()
-        return self._own
-
-    def __exit__(self, *_: object) -> None:
-        if self._own is not None:
-            self._own.close()
+            own = _Line()
+        with contextlib.closing(own):
+            yield own

@@ -98,10 +98,20 @@ void Slurm::stop_those_due(const View& view, Decision& decision, const Hooks& ho
   if (!preemption_.active()) return;
   for (const JobId job : preemption_.take_due(view.now())) {
     if (decision.preempt(job) != Verdict::ok) continue;
-    hold(view, job, -1);
+    note_stop(view, job);
     resting_.push_back(job);
     hooks.preempted(job);
   }
+}
+
+void Slurm::note_start(const View& view, JobId job) {
+  hold(view, job, +1);
+  preemption_.started(view, job);
+}
+
+void Slurm::note_stop(const View& view, JobId job) {
+  hold(view, job, -1);
+  preemption_.stopped(job);
 }
 
 // Whoever was stopped may have room elsewhere. Rights have no circle, so that this ends.
@@ -115,13 +125,12 @@ void Slurm::fill(const View& view, Decision& decision, const Hooks& hooks) {
 
 void Slurm::start_all(const View& view, Decision& decision, const Hooks& hooks) {
   const ByPriority order(this, &view);
-  const auto note_start = [&](JobId job) {
-    hold(view, job, +1);
-    preemption_.started(view, job);
+  const auto note_start_of = [&](JobId job) {
+    note_start(view, job);
     hooks.started(job);
   };
   if (options_.skip && !preemption_.active()) {
-    waiting_.start_while_any_fits(view, decision, view.options().placement, order, note_start);
+    waiting_.start_while_any_fits(view, decision, view.options().placement, order, note_start_of);
     return;
   }
   const auto any = [](const RankedClasses::Kind&) { return true; };
@@ -134,7 +143,7 @@ void Slurm::start_all(const View& view, Decision& decision, const Hooks& hooks) 
       blocked[partition] = 1;
       return Attempt::no_room;
     }
-    note_start(job);
+    note_start_of(job);
     return Attempt::started;
   });
 }
@@ -164,8 +173,7 @@ bool Slurm::start_or_preempt(const View& view, Decision& decision, JobId job, co
     return false;
   }
   for (const JobId victim : gone) {
-    hold(view, victim, -1);
-    preemption_.stopped(victim);
+    note_stop(view, victim);
     stopped_.push_back(victim);
     hooks.preempted(victim);
   }
@@ -198,14 +206,12 @@ std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
 }
 
 void Slurm::started(const View& view, JobId job) {
-  hold(view, job, +1);
-  preemption_.started(view, job);
+  note_start(view, job);
   waiting_.erase(view, job, party_of(view, job), 0, ByPriority(this, &view));
 }
 
 void Slurm::preempted(const View& view, JobId job) {
-  hold(view, job, -1);
-  preemption_.stopped(job);
+  note_stop(view, job);
   waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
 }
 
@@ -235,7 +241,7 @@ SlurmTerms Slurm::terms(const View& view, JobId job, double fair_share_factor) c
   return {.age = age_term(view, job),
           .fair_share = term(options_.weight_fair_share, fair_share_factor),
           .size = term(options_.weight_size, size),
-          .partition = term(options_.weight_partition, partition_factor(view.vc(job))),
+          .partition = term(options_.weight_partition, of_partition(options_.partition_factors, view.vc(job))),
           .qos = term(options_.weight_qos, qos_factor(view.priority(job)))};
 }
 
@@ -273,15 +279,14 @@ std::uint32_t Slurm::party_of(const View& view, JobId job, std::int32_t priority
   return known->second;
 }
 
-double Slurm::partition_factor(std::uint32_t vc) const {
-  return vc >= 1 && vc - 1 < options_.partition_factors.size() ? options_.partition_factors[vc - 1] : 1;
+double Slurm::of_partition(const std::vector<double>& values, std::uint32_t vc) {
+  return vc >= 1 && vc - 1 < values.size() ? values[vc - 1] : 1;
 }
 
 // Outweighs every priority, which is at most the sum of five weights.
 std::int64_t Slurm::tier_term(std::uint32_t vc) const {
   constexpr std::int64_t beyond_all = 10'000'000'000;
-  const bool has_tier = vc >= 1 && vc - 1 < options_.partition_tiers.size();
-  return beyond_all * (has_tier ? static_cast<std::int64_t>(options_.partition_tiers[vc - 1]) : 1);
+  return beyond_all * static_cast<std::int64_t>(of_partition(options_.partition_tiers, vc));
 }
 
 double Slurm::qos_factor(std::int32_t priority) const {

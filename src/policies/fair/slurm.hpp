@@ -78,8 +78,9 @@ class Slurm {
   [[nodiscard]] std::string_view name() const { return "slurm"; }
 
   void decide(const View& view, Decision& decision) {
-    decide(view, decision, Hooks{});
-    wait_again(view, decision, Hooks{});
+    const Hooks nobody;
+    decide(view, decision, nobody);
+    wait_again(view, decision, nobody);
   }
   /// Decides but for jobs that go at the end of their grace: they rest, so that those for whom they went find their
   /// places free.
@@ -129,11 +130,14 @@ class Slurm {
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
   void hold(const View& view, JobId job, std::int64_t sign);
+  void note_start(const View& view, JobId job);
+  void note_stop(const View& view, JobId job);
+  // Of virtual clusters in order of their first job; 1 of others.
+  [[nodiscard]] static double of_partition(const std::vector<double>& values, std::uint32_t vc);
   [[nodiscard]] std::uint32_t party_of(const View& view, JobId job) { return party_of(view, job, view.priority(job)); }
   [[nodiscard]] std::uint32_t party_of(const View& view, JobId job, std::int32_t priority);
   [[nodiscard]] double part(std::uint32_t owner) const;
   [[nodiscard]] std::int64_t age_term(const View& view, JobId job) const;
-  [[nodiscard]] double partition_factor(std::uint32_t vc) const;
   [[nodiscard]] double qos_factor(std::int32_t priority) const;
 
   Options options_;

@@ -34,10 +34,9 @@ std::optional<std::map<std::uint32_t, std::int64_t>> depths_of(const Rights& rig
 
 std::int64_t nodes_held(const View& view, JobId job) {
   std::vector<NodeId> nodes;
-  for (std::uint32_t at = view.grants(job); at != no_index; at = view.cluster().grant(at).next) {
-    const NodeId node = view.cluster().grant(at).node;
-    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
-  }
+  view.for_each_grant(job, [&nodes](const Grant& grant) {
+    if (std::find(nodes.begin(), nodes.end(), grant.node) == nodes.end()) nodes.push_back(grant.node);
+  });
   return static_cast<std::int64_t>(nodes.size());
 }
 

@@ -197,15 +197,6 @@ TEST(Slurm, AJobThatStaysPendingKeepsBackItsPartition) {
   EXPECT_EQ(run_policy("slurm{skip=true}", jobs, Cluster::pool(2)), (Spans{{0, 100}, {100, 110}, {2, 12}, {12, 22}}));
 }
 
-Spans run_backfilled(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  const PolicyRegistry registry = PolicyRegistry::standard();
-  const auto specs = parse_policies(registry, text);
-  EXPECT_TRUE(specs) << (specs ? "" : specs.error().to_string());
-  auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
-  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
-  return run(jobs, cluster, *std::move(policy));
-}
-
 // Job 1 is planned at 100. Job 2 would delay it; job 3 ends before.
 TEST(SlurmBackfill, StartsWhatDelaysNoJobOfHigherPriority) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann"},

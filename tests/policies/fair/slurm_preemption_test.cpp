@@ -14,15 +14,6 @@ namespace {
 
 const std::string by_partition = "preempts_by=partition,preempts=[top>low]";
 
-Spans run_slurm(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  const PolicyRegistry registry = PolicyRegistry::standard();
-  const auto specs = parse_policies(registry, text);
-  EXPECT_TRUE(specs) << (specs ? "" : specs.error().to_string());
-  auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
-  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
-  return run(jobs, cluster, *std::move(policy));
-}
-
 std::string error_of_slurm(const std::string& parameters, const JobTable& jobs) {
   const PolicyRegistry registry = PolicyRegistry::standard();
   const Cluster cluster = Cluster::pool(1);
@@ -39,22 +30,22 @@ JobTable low_then_top() {
 
 TEST(SlurmPreemption, StopsWhomItHasARightOver) {
   const Cluster one = Cluster::pool(1);
-  EXPECT_EQ(run_slurm("slurm", low_then_top(), one), (Spans{{0, 100}, {100, 120}}));
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", low_then_top(), one), (Spans{{0, 120}, {10, 30}}));
-  EXPECT_EQ(run_slurm("slurm{preempts_by=partition,preempts=[low>top]}", low_then_top(), one),
+  EXPECT_EQ(run_backfilled("slurm", low_then_top(), one), (Spans{{0, 100}, {100, 120}}));
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + "}", low_then_top(), one), (Spans{{0, 120}, {10, 30}}));
+  EXPECT_EQ(run_backfilled("slurm{preempts_by=partition,preempts=[low>top]}", low_then_top(), one),
             (Spans{{0, 100}, {100, 120}}));
 }
 
 TEST(SlurmPreemption, AGraceIsRunToItsEnd) {
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",grace_s=[low=15]}", low_then_top(), Cluster::pool(1)),
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + ",grace_s=[low=15]}", low_then_top(), Cluster::pool(1)),
             (Spans{{0, 120}, {25, 45}}));
   // A job that ends in its grace frees its place then.
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",grace_s=[low=95]}", low_then_top(), Cluster::pool(1)),
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + ",grace_s=[low=95]}", low_then_top(), Cluster::pool(1)),
             (Spans{{0, 100}, {100, 120}}));
 }
 
 TEST(SlurmPreemption, ARunIsExemptForAWhile) {
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",exempt_s=[low=40]}", low_then_top(), Cluster::pool(1)),
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + ",exempt_s=[low=40]}", low_then_top(), Cluster::pool(1)),
             (Spans{{0, 120}, {40, 60}}));
 }
 
@@ -63,7 +54,8 @@ TEST(SlurmPreemption, WhoNeedNotGoStays) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .user = "u", .vc = "low"},
                                   {.submit = 0, .work = 100, .gpus = 2, .user = "u", .vc = "low"},
                                   {.submit = 10, .work = 20, .gpus = 2, .user = "u", .vc = "top"}});
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, Cluster::pool(3)), (Spans{{0, 100}, {0, 120}, {10, 30}}));
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + "}", jobs, Cluster::pool(3)),
+            (Spans{{0, 100}, {0, 120}, {10, 30}}));
 }
 
 // On fewer nodes, that is.
@@ -72,7 +64,7 @@ TEST(SlurmPreemption, TheSmallestGoFirst) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 2, .user = "u", .vc = "low"},
                                   {.submit = 0, .work = 100, .gpus = 1, .user = "u", .vc = "low"},
                                   {.submit = 10, .work = 20, .gpus = 1, .user = "u", .vc = "top"}});
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 100}, {0, 120}, {10, 30}}));
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 100}, {0, 120}, {10, 30}}));
 }
 
 // Job 1 started last, but is on two nodes.
@@ -81,8 +73,8 @@ TEST(SlurmPreemption, TheYoungestGoFirstIfSo) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low"},
                                   {.submit = 5, .work = 100, .gpus = 2, .user = "u", .vc = "low"},
                                   {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 120}, {5, 105}, {10, 30}}));
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + ",youngest_first=true}", jobs, cluster),
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + "}", jobs, cluster), (Spans{{0, 120}, {5, 105}, {10, 30}}));
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + ",youngest_first=true}", jobs, cluster),
             (Spans{{0, 100}, {5, 125}, {10, 30}}));
 }
 
@@ -91,7 +83,8 @@ TEST(SlurmPreemption, WhoCameLastGoesFirst) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low"},
                                   {.submit = 0, .work = 100, .user = "u", .vc = "low"},
                                   {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
-  EXPECT_EQ(run_slurm("slurm{" + by_partition + "}", jobs, Cluster::pool(2)), (Spans{{0, 100}, {0, 120}, {10, 30}}));
+  EXPECT_EQ(run_backfilled("slurm{" + by_partition + "}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {0, 120}, {10, 30}}));
 }
 
 // Job 2 may stop job 1, not job 0: it is planned from 100 to 110 on both GPUs. Job 3, of 200 s, would run on the GPU of
@@ -105,9 +98,9 @@ TEST(SlurmPreemption, ABackfilledJobKeepsTheHolesOfThoseBefore) {
                      {.submit = 1, .work = 10, .gpus = 2, .user = "u", .vc = "top"},
                      {.submit = 10, .work = work, .user = "u", .vc = "top"}});
   };
-  EXPECT_EQ(run_slurm(slurm + "+easy{estimate=exact}", jobs(200), Cluster::pool(2)),
+  EXPECT_EQ(run_backfilled(slurm + "+easy{estimate=exact}", jobs(200), Cluster::pool(2)),
             (Spans{{0, 100}, {0, 100}, {100, 110}, {110, 310}}));
-  EXPECT_EQ(run_slurm(slurm + "+easy{estimate=exact}", jobs(50), Cluster::pool(2)),
+  EXPECT_EQ(run_backfilled(slurm + "+easy{estimate=exact}", jobs(50), Cluster::pool(2)),
             (Spans{{0, 100}, {0, 160}, {100, 110}, {10, 60}}));
 }
 

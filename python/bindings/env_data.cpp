@@ -98,6 +98,9 @@ EnvRequest env_request(const std::string& json) {
                {"checkpoint_write_s", "checkpoint_write"}});
   const AgendaOptions& agenda = request.options.env.agenda;
   check_agenda(agenda);
+  if (agenda.signals && request.conditions.power.empty()) {
+    throw InputError("signals: expected False without power, whose file holds them");
+  }
   request.windows.service_history = agenda.mode == ActionMode::preempt;
   if (request.options.environments % request.options.environments_per_window != 0) {
     throw InputError("envs_per_window: expected a divisor of num_envs");
@@ -126,7 +129,8 @@ Result<void> add_trace(const Trace& trace, const std::string& cluster, const Env
   auto conditions = load_conditions(request.conditions, placed.jobs, placed.world.cluster, 0);
   if (!conditions) return Unexpected{conditions.error()};
   placed.conditions = *std::move(conditions);
-  if (auto fit = check_for_windows(placed.conditions, request.conditions); !fit) return fit;
+  const bool moves_arrivals = request.windows.arrival_scale != 1;
+  if (auto fit = check_for_windows(placed.conditions, request.conditions, moves_arrivals); !fit) return fit;
   placed.world.engine = {.placement = input->placement, .preemption = placed.conditions.preemption};
   placed.world.inputs = placed.conditions.inputs();
   auto windows = make_windows(placed.jobs, request.windows, request.split);

@@ -65,6 +65,10 @@ nb::dict padded_observation(const Observation& seen, std::uint32_t e, const Padd
   add("action_mask", std::move(mask), {tokens + 1});
   add("groups", std::move(groups), {shape.groups, group_features});
   add("global", std::vector<float>(global, global + global_features), {global_features});
+  if (!seen.signals.empty()) {
+    const float* const signals = seen.signals.data() + std::size_t{e} * signal_features;
+    add("signals", std::vector<float>(signals, signals + signal_features), {signal_features});
+  }
   return result;
 }
 

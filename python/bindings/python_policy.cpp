@@ -15,6 +15,7 @@
 #include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
 #include "src/policies/learned/agenda_policy.hpp"
+#include "src/policies/seam/policy_failure.hpp"
 
 namespace gpusched::python {
 namespace {
@@ -224,13 +225,17 @@ class PythonAgent {
       : callable_(callable), shape_(shape), jobs_(jobs), agenda_(options, true_runs, std::move(history)) {}
 
   [[nodiscard]] std::string_view name() const { return callable_->name; }
-  [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }
+  [[nodiscard]] bool clairvoyant() const { return agenda_.options().clairvoyant(); }
 
   void decide(const View& view, Decision& decision) {
     if (callable_->stop->load(std::memory_order_relaxed)) return;
+    if (agenda_.options().signals && !view.knows_power()) {
+      throw PolicyFailure("reads signals, of which this run tells nothing; add power=");
+    }
     agenda_.observe(view);
     while (agenda_.open(view, decision)) {
-      observation_.shape(1, [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; });
+      const auto size = [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; };
+      observation_.shape(1, size, agenda_.options().signals);
       agenda_.encode(view, observation_.slot(0));
       const auto action = ask();
       if (!action) return;

@@ -42,6 +42,7 @@ class PyVectorEnv {
     mask_.resize(count * (shape_.tokens + 1));
     group_rows_.resize(count * shape_.groups * group_features);
     global_.resize(count * global_features);
+    signals_.resize(options_.env.agenda.signals ? count * signal_features : 0);
     privileged_.resize(count * privileged_features);
     used_.resize(count);
     rewards_.resize(count);
@@ -177,6 +178,9 @@ class PyVectorEnv {
     result["groups"] = shaped(std::vector<float>(seen.groups), {seen.groups.size() / group_features, group_features});
     result["group_begin"] = column(std::vector<std::uint32_t>(seen.group_begin));
     result["global"] = shaped(std::vector<float>(seen.global), {env_.size(), global_features});
+    if (!seen.signals.empty()) {
+      result["signals"] = shaped(std::vector<float>(seen.signals), {env_.size(), signal_features});
+    }
     return result;
   }
 
@@ -348,6 +352,7 @@ class PyVectorEnv {
     add("action_mask", mask_, {count, shape_.tokens + 1});
     add("groups", group_rows_, {count, shape_.groups, group_features});
     add("global", global_, {count, global_features});
+    if (!signals_.empty()) add("signals", signals_, {count, signal_features});
     add("privileged", privileged_, {count, privileged_features});
     add("rewards", rewards_, {count});
     add("components", components_, {count, reward_terms});
@@ -560,6 +565,7 @@ class PyVectorEnv {
       }
     }
     std::copy(seen.global.begin(), seen.global.end(), global_.begin());
+    std::copy(seen.signals.begin(), seen.signals.end(), signals_.begin());
     std::copy(seen.privileged.begin(), seen.privileged.end(), privileged_.begin());
   }
 
@@ -575,7 +581,7 @@ class PyVectorEnv {
   std::thread::id caller_;                 // of the open call
   std::vector<float> jobs_, prior_;
   std::vector<std::int8_t> mask_;
-  std::vector<float> group_rows_, global_, privileged_, scores_;
+  std::vector<float> group_rows_, global_, signals_, privileged_, scores_;
   std::vector<std::uint32_t> used_, actions_;
   std::vector<double> rewards_, components_;
   std::vector<std::uint8_t> terminated_, truncated_;

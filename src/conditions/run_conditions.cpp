@@ -273,10 +273,12 @@ Result<RunConditions> load_conditions(const ConditionOptions& options, JobTable&
   return conditions;
 }
 
-Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options) {
+Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options, bool moves_arrivals) {
+  if (!moves_arrivals) return {};
   if (!conditions.failures.changes().empty()) {
-    return Unexpected{Error{.message = "expected laws alone; a log of outages is of one time, and windows are of many",
-                            .file = options.failures}};
+    return Unexpected{
+        Error{.message = "expected laws alone with arrivals that are moved; a log of outages stays where it is",
+              .file = options.failures}};
   }
   const PowerModel& power = conditions.power.model;
   const bool changes =
@@ -287,8 +289,9 @@ Result<void> check_for_windows(const RunConditions& conditions, const ConditionO
       std::any_of(power.caps.begin(), power.caps.end(),
                   [](const PowerCap& cap) { return changes_with_time(cap.watts); });
   if (!changes) return {};
-  return Unexpected{Error{.message = "expected constants alone; a signal is of one time, and windows are of many",
-                          .file = options.power}};
+  return Unexpected{
+      Error{.message = "expected constants alone with arrivals that are moved; a signal stays where it is",
+            .file = options.power}};
 }
 
 std::vector<std::string> files_of(const ConditionOptions& options) {

@@ -70,9 +70,10 @@ Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& opt
 Result<void> load_speeds_and_power(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
                                    RunConditions& conditions);
 
-/// Makes the conditions those of windows of a trace, each of which begins on a clock of its own. Errors: a log of
-/// outages, or a signal that changes, whose times are those of the whole trace.
-Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options);
+/// What windows of a trace cannot have. Windows keep the trace's clock, on which logs of outages and signals are,
+/// unless their arrivals are stretched or made of other jobs' (`moves_arrivals`). Errors: then, a log of outages, or a
+/// signal that changes.
+Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options, bool moves_arrivals);
 
 /// What may be files among the words.
 std::vector<std::string> files_of(const ConditionOptions& options);

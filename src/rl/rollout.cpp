@@ -94,15 +94,19 @@ void append_state(Observation& to, const Observation& from, std::uint32_t e) {
   copy(to.groups, from.groups, from.group_begin[e], from.group_begin[e + 1], group_features);
   copy(to.global, from.global, e, e + 1, global_features);
   copy(to.privileged, from.privileged, e, e + 1, privileged_features);
+  if (!from.signals.empty()) copy(to.signals, from.signals, e, e + 1, signal_features);
   to.job_begin.push_back(to.job_begin.back() + static_cast<std::uint32_t>(end - begin));
   to.group_begin.push_back(to.group_begin.back() + from.group_begin[e + 1] - from.group_begin[e]);
 }
 
 void copy_states(std::span<const SeenState> states, Observation& to) {
-  to.shape(static_cast<std::uint32_t>(states.size()), [&](std::uint32_t i) {
-    const auto& [seen, e] = states[i];
-    return std::pair{seen->tokens(e), seen->group_begin[e + 1] - seen->group_begin[e]};
-  });
+  to.shape(
+      static_cast<std::uint32_t>(states.size()),
+      [&](std::uint32_t i) {
+        const auto& [seen, e] = states[i];
+        return std::pair{seen->tokens(e), seen->group_begin[e + 1] - seen->group_begin[e]};
+      },
+      !states.empty() && !states.front().seen->signals.empty());
   float* privileged = to.privileged.data();
   for (std::uint32_t i = 0; i < states.size(); ++i) {
     const auto& [seen, e] = states[i];
@@ -116,6 +120,9 @@ void copy_states(std::span<const SeenState> states, Observation& to) {
     std::copy_n(seen->groups.data() + seen->group_begin[e] * std::size_t{group_features}, groups * group_features,
                 slot.groups);
     std::copy_n(seen->global.data() + std::size_t{e} * global_features, global_features, slot.global);
+    if (slot.signals != nullptr) {
+      std::copy_n(seen->signals.data() + std::size_t{e} * signal_features, signal_features, slot.signals);
+    }
     privileged =
         std::copy_n(seen->privileged.data() + std::size_t{e} * privileged_features, privileged_features, privileged);
   }

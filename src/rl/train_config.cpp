@@ -345,6 +345,16 @@ Result<void> check_conditions(const TrainConfig& config) {
         "ppo learns the network index with env/node_speeds only by steering: expected a network/hold_s or "
         "hold_jobs, or cma_es or es, or another network");
   }
+  const bool reads_signals = config.env.agenda.signals;
+  if (reads_signals && conditions.power.empty()) return bad_option("env.signals", "expected false without power");
+  if (reads_signals && config.network.kind != NetworkKind::index) {
+    return bad_option("env.signals", "expected false with a network other than index, which does not read them");
+  }
+  if (reads_signals && config.method == Method::ppo && !config.network.steers()) {
+    return bad_option("method",
+                      "ppo learns the network index with env/signals only by steering: expected a network/hold_s or "
+                      "hold_jobs, or cma_es or es");
+  }
   const std::pair<const char*, bool> by_job[] = {{"fidelity.throughputs", !conditions.speeds.throughputs.empty()},
                                                  {"fidelity.profiles", !conditions.speeds.profiles.empty()},
                                                  {"fidelity.communication", !conditions.speeds.communication.empty()},

@@ -13,7 +13,10 @@ Result<TrainingConditions> load_training_conditions(const TrainConfig& config, c
   auto conditions = load_conditions(config.conditions, made.jobs, cluster, config.seed);
   if (!conditions) return Unexpected{conditions.error()};
   made.conditions = *std::move(conditions);
-  if (auto fits = check_for_windows(made.conditions, config.conditions); !fits) return Unexpected{fits.error()};
+  const bool moves_arrivals = config.windows.arrival_scale != 1 || config.shuffle.windows > 0;
+  if (auto fits = check_for_windows(made.conditions, config.conditions, moves_arrivals); !fits) {
+    return Unexpected{fits.error()};
+  }
   made.engine.preemption = made.conditions.preemption;
   made.engine.placement = placement_from_name(config.conditions.placement).value_or(Placement::consolidate);
   return made;

@@ -211,17 +211,20 @@ TEST_F(Conditions, WhatValuesAloneTellIsToldBeforeFilesAreRead) {
   EXPECT_TRUE(check_condition_options(options));
 }
 
-TEST_F(Conditions, WindowsHaveLawsAlone) {
+TEST_F(Conditions, WindowsWhoseArrivalsAreMovedHaveLawsAlone) {
   ConditionOptions options = files();
-  EXPECT_TRUE(check_for_windows(*load(options), options));
+  EXPECT_TRUE(check_for_windows(*load(options), options, true));
   options.failures = folder_.write("log.csv", "time_s,node,event\n3,1,down\n");
-  EXPECT_EQ(check_for_windows(*load(options), options).error().to_string(),
-            options.failures + ": expected laws alone; a log of outages is of one time, and windows are of many");
+  EXPECT_TRUE(check_for_windows(*load(options), options, false));
+  EXPECT_EQ(
+      check_for_windows(*load(options), options, true).error().to_string(),
+      options.failures + ": expected laws alone with arrivals that are moved; a log of outages stays where it is");
   options = files();
   folder_.write("g.csv", "hour,carbon_intensity\n0,100\n1,300\n");
   options.power = folder_.write("signal.json", R"({"gpus": {"any": {"full_w": 250}}, "carbon": "g.csv"})");
-  EXPECT_EQ(check_for_windows(*load(options), options).error().to_string(),
-            options.power + ": expected constants alone; a signal is of one time, and windows are of many");
+  EXPECT_TRUE(check_for_windows(*load(options), options, false));
+  EXPECT_EQ(check_for_windows(*load(options), options, true).error().to_string(),
+            options.power + ": expected constants alone with arrivals that are moved; a signal stays where it is");
 }
 
 }  // namespace

@@ -126,6 +126,8 @@ struct Forecast {
     Rng rng = Rng(seed).split("forecast").split(step);
     return signal.at(t) + sigma * signal.mean() * rng.normal();
   }
+
+  friend bool operator==(const Forecast&, const Forecast&) = default;  ///< alike in all
 };
 
 }  // namespace gpusched

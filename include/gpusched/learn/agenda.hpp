@@ -14,6 +14,7 @@
 #include "gpusched/learn/agenda_options.hpp"
 #include "gpusched/learn/detail/choice_agenda.hpp"
 #include "gpusched/learn/detail/ranking_agenda.hpp"
+#include "gpusched/learn/detail/signal_reader.hpp"
 #include "gpusched/learn/job_history.hpp"
 #include "gpusched/learn/known_runs.hpp"
 #include "gpusched/learn/observation.hpp"
@@ -41,7 +42,7 @@ class Agenda {
   /// `true_runs`: as KnownRuns; `history`: what predictions know before the run. Precondition: no
   /// contradiction(options), max_jobs >= 4.
   Agenda(const AgendaOptions& options, std::span<const Time> true_runs, JobHistory history = {})
-      : options_(options), kind_(make(options, true_runs, std::move(history))) {
+      : options_(options), kind_(make(options, true_runs, std::move(history))), signals_(options.forecast) {
     GPUSCHED_ASSERT(options.max_jobs >= 4, "an observation needs at least four tokens");
     GPUSCHED_ASSERT(!contradiction(options), "options that contradict each other");
   }
@@ -130,9 +131,10 @@ class Agenda {
     detail::with_agenda(kind_, [&view](auto& agenda) { agenda.change_hands(view); });
   }
 
-  /// Writes the open choice.
+  /// Writes the open choice. With AgendaOptions::signals the run must have a power model (View::knows_power).
   void encode(const View& view, const ObservationSlot& slot) const {
     detail::with_agenda(kind_, [&view, &slot](const auto& agenda) { agenda.encode(view, slot); });
+    if (options_.signals) signals_.write(view, slot.signals);
   }
 
   /// Jobs that wait. Precondition: !ranks().
@@ -160,6 +162,7 @@ class Agenda {
 
   AgendaOptions options_;
   detail::AnyAgenda kind_;
+  detail::SignalReader signals_;
 };
 
 }  // namespace gpusched

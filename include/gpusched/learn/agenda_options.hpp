@@ -11,6 +11,7 @@
 #include "gpusched/core/config.hpp"
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/signal.hpp"
 #include "gpusched/policy/f1_score.hpp"
 
 namespace gpusched {
@@ -73,6 +74,13 @@ inline constexpr std::array<NamedValue<Heuristic>, 7> heuristic_names{{
     {"gittins", Heuristic::gittins},
 }};
 
+/// The name of each way to tell the future of a signal.
+inline constexpr std::array<NamedValue<Forecast::Kind>, 3> forecast_kind_names{{
+    {"persistence", Forecast::Kind::persistence},
+    {"perfect", Forecast::Kind::perfect},
+    {"noisy", Forecast::Kind::noisy},
+}};
+
 /// A waiting job's key. Precondition: not an order of mode preempt.
 inline double heuristic_key(Heuristic heuristic, float known_s, float gpu_count, std::int64_t submit_us) {
   const double run = known_s > 0 ? static_cast<double>(known_s) : 1.0;
@@ -99,6 +107,15 @@ struct AgendaOptions {
   bool node_speeds = false;       ///< choose_nodes: choose the GPU type, told how fast the job is there, or WAIT
   bool sc20_backfill = false;     ///< select_blocking: RLScheduler's backfilling while the chosen job waits
   Time starvation = Time::max();  ///< fit_or_wait: once the oldest job waited this long, nothing else starts
+  /// The agent is told of carbon, prices, draw and caps (SignalFeature), and WAIT lasts until the next event or until
+  /// one of these signals changes. The run must have a power model.
+  bool signals = false;
+  Forecast forecast = {};  ///< signals: how their future is told
+
+  /// It knows what nobody can know: true run times, or a future that is not guessed from the past.
+  [[nodiscard]] bool clairvoyant() const {
+    return knowledge == RuntimeKnowledge::oracle || (signals && forecast.kind != Forecast::Kind::persistence);
+  }
 
   friend bool operator==(const AgendaOptions&, const AgendaOptions&) = default;  ///< every option alike
 };

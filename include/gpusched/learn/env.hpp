@@ -18,6 +18,7 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/engine/bills.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/engine/run_inputs.hpp"
 #include "gpusched/learn/agenda.hpp"
@@ -28,15 +29,19 @@
 namespace gpusched {
 
 /// Components of the reward. Each is dense and adds up, over an episode that was not truncated, to what its line says;
-/// "scored" leaves warm-up jobs out. Larger is better.
+/// "scored" leaves warm-up jobs out. Energy, carbon, money and peak count from the first scored submission on. Larger
+/// is better.
 enum RewardTerm : std::uint8_t {
   reward_jct,               ///< -(sum of scored completion times), seconds
   reward_wait,              ///< -(sum of scored waiting times), seconds
   reward_bounded_slowdown,  ///< -(sum over scored jobs of bounded slowdown - 1), bound 10 s
   reward_idle,              ///< -(GPU-seconds idle / GPUs) from the first scored submission to the last end
   reward_fragmentation,     ///< -(GPU-seconds free on partly used nodes / GPUs); 0 unless its weight is not
-  reward_energy,            ///< -(kWh) by EnvOptions' power of an idle and a busy GPU
+  reward_energy,            ///< -(kWh) as the meter shows; without RunInputs::power by EnvOptions' watts of a GPU
   reward_fairness,          ///< Jain's index over users of mean bounded slowdown, minus 1
+  reward_carbon,            ///< -(kg CO2e emitted); this and what follows is 0 without RunInputs::power
+  reward_money,             ///< -(USD for electricity and GPUs)
+  reward_peak,              ///< -(kW at most, losses included)
   reward_terms,
 };
 /// One value for each RewardTerm.
@@ -44,7 +49,7 @@ using RewardVector = std::array<double, reward_terms>;
 
 /// The names of the terms in configurations and files.
 inline constexpr std::array<std::string_view, reward_terms> reward_names{
-    "jct", "wait", "bounded_slowdown", "idle", "fragmentation", "energy", "fairness"};
+    "jct", "wait", "bounded_slowdown", "idle", "fragmentation", "energy", "fairness", "carbon", "money", "peak"};
 
 /// Bounded slowdown divides by at least this.
 inline constexpr double slowdown_bound_s = to_seconds(slowdown_bound);
@@ -73,13 +78,13 @@ using RewardFunction = std::function<double(const RewardInput& step)>;
 
 /// The options of an episode: what the agent chooses, how the engine runs, and the reward.
 struct EnvOptions {
-  AgendaOptions agenda = {};                     ///< what is chosen and observed
-  EngineOptions engine = {};                     ///< how the simulation behaves
-  RewardVector weights = {0, 0, 1, 0, 0, 0, 0};  ///< of the scalar reward
-  double discount_per_s = 0;                     ///< beta: a reward t seconds away counts exp(-beta t)
-  double idle_gpu_w = 60;                        ///< watts of an idle GPU
-  double busy_gpu_w = 300;                       ///< watts of a GPU that a job holds
-  RewardFunction reward = {};                    ///< in place of the weighted sum; empty: the weighted sum
+  AgendaOptions agenda = {};         ///< what is chosen and observed
+  EngineOptions engine = {};         ///< how the simulation behaves
+  RewardVector weights = {0, 0, 1};  ///< of the scalar reward
+  double discount_per_s = 0;         ///< beta: a reward t seconds away counts exp(-beta t)
+  double idle_gpu_w = 60;            ///< watts of an idle GPU
+  double busy_gpu_w = 300;           ///< watts of a GPU that a job holds
+  RewardFunction reward = {};        ///< in place of the weighted sum; empty: the weighted sum
   /// The conditions of every window, borrowed, but for RunInputs::changes, in whose place Window::changes stand. Each
   /// window has failures of its own (engine_options()); an episode in which failures undo all work for ever is
   /// truncated.
@@ -127,8 +132,11 @@ class Env {
     window_ = &window;
     scale_ = scale;
     inputs_ = run_inputs(options_, window);
+    if (inputs_.power != nullptr) inputs_.measured.first = window.first_scored;  // its peak begins there
     const Cluster& cluster = window.world != nullptr ? window.world->cluster : *cluster_;
     engine_.emplace(window.jobs, cluster, engine_options(options_, window), inputs_);
+    metered_ = {};
+    peak_kw_ = 0;
     turns_.reset();
     if (inputs_.failures != nullptr) turns_.emplace(engine_->view());
     const bool reads = KnownRuns::predicts(options_.agenda.knowledge) || options_.agenda.mode == ActionMode::preempt;
@@ -199,7 +207,7 @@ class Env {
   /// Scored jobs that started then, in order; again after each preemption (EnvOptions::lists_jobs).
   [[nodiscard]] std::span<const JobId> started() const { return started_; }
 
-  /// Writes the observation of the open choice.
+  /// Writes the observation of the open choice. AgendaOptions::signals needs RunInputs::power.
   void encode(const ObservationSlot& slot) const { agenda_->encode(engine_->view(), slot); }
 
   /// Writes privileged_features floats: what only the critic may see.
@@ -268,7 +276,9 @@ class Env {
       }
       const Time before = now();
       const bool happened = engine_->advance_to(window_->end);
+      const bool scored_before = rates_.scoring;
       accrue(now() - before, result, discount);
+      if (knows_power() && scored_before) watch_peak(result, discount);
       if (!happened) {
         end(result);
         return result;
@@ -303,26 +313,51 @@ class Env {
   }
 
   // Rates are constant between events: integrates them over `span`, discounted within it.
-  void accrue(Time span, StepResult& result, double& discount) const {
+  void accrue(Time span, StepResult& result, double& discount) {
     if (span.us == 0) return;
     const double dt = to_seconds(span);
     result.seconds += dt;
+    const Bill bill = read_meter();
     if (!rates_.scoring) return;
     const double idle_gpus = gpus_ - rates_.held_gpus;
     const double watts = idle_gpus * options_.idle_gpu_w + rates_.held_gpus * options_.busy_gpu_w;
-    const RewardVector rate{-rates_.in_system,
-                            -rates_.waiting,
-                            -rates_.slowdown,
-                            -idle_gpus * per_gpus_,
-                            -rates_.fragmented_gpus * per_gpus_,
-                            -watts * (1 / joules_per_kwh),
-                            0.0};
+    RewardVector rate{-rates_.in_system,
+                      -rates_.waiting,
+                      -rates_.slowdown,
+                      -idle_gpus * per_gpus_,
+                      -rates_.fragmented_gpus * per_gpus_,
+                      -watts * (1 / joules_per_kwh)};
+    if (knows_power()) {
+      rate[reward_energy] = -bill.kwh() / dt;
+      rate[reward_carbon] = -bill.carbon_kg() / dt;
+      rate[reward_money] = -bill.usd() / dt;
+    }
     for (std::size_t term = 0; term < reward_terms; ++term) result.reward[term] += rate[term] * dt;
     if (options_.discount_per_s == 0) return;  // finish() weighs the sums
     const double next = std::exp(-options_.discount_per_s * dt);
     const double weight = (1 - next) / options_.discount_per_s;  // integral of the discount over the span
     result.scalar += dot(options_.weights, rate) * weight * discount;
     discount *= next;
+  }
+
+  [[nodiscard]] bool knows_power() const { return engine_->knows_power(); }
+
+  // What was drawn, emitted and paid since the last call. Draws may change between events: it counts as spread evenly.
+  Bill read_meter() {
+    if (!knows_power()) return {};
+    const Bill shown = engine_->power().meter_until(now());
+    Bill passed = shown;
+    passed -= std::exchange(metered_, shown);
+    return passed;
+  }
+
+  // A new peak costs when it is reached.
+  void watch_peak(StepResult& result, double discount) {
+    const detail::Power& power = engine_->power();
+    const double kw = static_cast<double>(power.with_losses_mw(power.peak_mw_until(now()))) / 1e6;
+    if (kw <= peak_kw_) return;
+    credit(reward_peak, peak_kw_ - kw, result, discount);
+    peak_kw_ = kw;
   }
 
   static double dot(const RewardVector& a, const RewardVector& b) {
@@ -501,6 +536,8 @@ class Env {
   std::vector<UserSlowdown> fairness_;
   FairnessSums fairness_sums_;
   double fairness_now_ = 1;
+  Bill metered_;                           // since the run began; RunInputs::power
+  double peak_kw_ = 0;                     // since the first scored submission
   std::vector<JobId> finished_, started_;  // in the present step, where lists_jobs_
   bool took_over_ = false;                 // the first choice of the episode was shown
 };

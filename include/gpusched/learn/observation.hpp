@@ -104,6 +104,35 @@ enum GroupFeature : std::uint8_t {
   group_features,
 };
 
+/// What AgendaOptions::signals tells, each from -1 to 1 (cut off there). The day's mean of a signal is that of the
+/// absolute values at the 24 full hours before now, and of now; where a cluster has several places (PowerPlace), their
+/// signals count by their nodes. What is to come is told by AgendaOptions::forecast. 0 where there is no such signal.
+enum SignalFeature : std::uint8_t {
+  carbon_level,     ///< g/kWh now / the day's mean, - 1
+  carbon_rank,      ///< share of the 24 hours before with less
+  carbon_1h,        ///< what it is in 1 hour less what it is now, / the day's mean
+  carbon_3h,        ///< in 3 hours
+  carbon_6h,        ///< in 6
+  carbon_12h,       ///< in 12
+  carbon_24h,       ///< in 24
+  carbon_least,     ///< the least in 1, 2 ... 24 hours less what it is now, / the day's mean
+  carbon_least_in,  ///< in so many hours, / 24; 0 where nothing is less than now
+  price_level,      ///< the same of USD/MWh
+  price_rank,
+  price_1h,
+  price_3h,
+  price_6h,
+  price_12h,
+  price_24h,
+  price_least,
+  price_least_in,
+  draw_share,  ///< what nodes draw / what they draw when all work
+  headroom,    ///< watts below the nearest cap / that; 1 without caps
+  cap_1h,      ///< the change of the cap that changes most in 1 hour, in watts / that
+  cap_least,   ///< the deepest fall of a cap within 1, 2 ... 24 hours, in watts / that, from 0 to -1
+  signal_features,
+};
+
 /// For the critic alone, never for the policy: true run times and the future of the window.
 enum PrivilegedFeature : std::uint8_t {
   log_true_queued_work,   ///< GPU-seconds of waiting jobs / GPUs, / 10
@@ -194,6 +223,7 @@ struct ObservationSlot {
   std::uint8_t* mask = nullptr;  ///< [jobs + 1]: 1 = may be chosen; the last is WAIT
   float* groups = nullptr;       ///< [groups x group_features]
   float* global = nullptr;       ///< [global_features]
+  float* signals = nullptr;      ///< [signal_features]; null where AgendaOptions::signals is off
 };
 
 /// The observations of several environments, ragged: environment e's tokens are rows job_begin[e] to job_begin[e + 1],
@@ -207,6 +237,7 @@ struct Observation {
   std::vector<std::uint32_t> group_begin;  ///< [environments + 1], as job_begin
   std::vector<float> global;               ///< [environments x global_features]
   std::vector<float> privileged;           ///< [environments x privileged_features]
+  std::vector<float> signals;              ///< [environments x signal_features]; empty without AgendaOptions::signals
 
   /// Number of environments.
   [[nodiscard]] std::uint32_t count() const {
@@ -217,7 +248,7 @@ struct Observation {
 
   /// Makes room for the environments that size(e) -> (tokens, groups) describes.
   template <class Size>
-  void shape(std::uint32_t environments, Size size) {
+  void shape(std::uint32_t environments, Size size, bool has_signals = false) {
     job_begin.assign(environments + 1, 0);
     group_begin.assign(environments + 1, 0);
     for (std::uint32_t e = 0; e < environments; ++e) {
@@ -231,6 +262,7 @@ struct Observation {
     groups.resize(std::size_t{group_begin.back()} * group_features);
     global.resize(std::size_t{environments} * global_features);
     privileged.resize(std::size_t{environments} * privileged_features);
+    signals.resize(has_signals ? std::size_t{environments} * signal_features : 0);
   }
 
   /// Where environment `e` writes.
@@ -239,7 +271,8 @@ struct Observation {
             .prior = prior.data() + job_begin[e] + e,
             .mask = mask.data() + job_begin[e] + e,
             .groups = groups.data() + std::size_t{group_begin[e]} * group_features,
-            .global = global.data() + std::size_t{e} * global_features};
+            .global = global.data() + std::size_t{e} * global_features,
+            .signals = signals.empty() ? nullptr : signals.data() + std::size_t{e} * signal_features};
   }
 };
 

@@ -295,10 +295,13 @@ class VectorEnv {
 
   void encode(Observation& observation, std::span<const std::uint32_t> envs) {
     const auto count = static_cast<std::uint32_t>(envs.size());
-    observation.shape(count, [this, &envs](std::uint32_t i) {
-      const Standing& standing = standing_[envs[i]];
-      return std::pair{standing.tokens, standing.groups};
-    });
+    observation.shape(
+        count,
+        [this, &envs](std::uint32_t i) {
+          const Standing& standing = standing_[envs[i]];
+          return std::pair{standing.tokens, standing.groups};
+        },
+        options_.env.agenda.signals);
     if (count == 0) return;
     const std::uint32_t parts = team_.size();
     const std::function<void(std::uint32_t)> run_part = [this, &count, &parts, &envs,

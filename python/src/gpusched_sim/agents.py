@@ -12,9 +12,10 @@ from .features import Features, check_features, feature_table
 if TYPE_CHECKING:
     import numpy
 
-_OPTIONS = ("mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "node_speeds", "sc20_backfill", "starvation_s")
+_OPTIONS = ("mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "node_speeds", "sc20_backfill", "starvation_s",
+            "signals", "forecast", "forecast_sigma")
 _METADATA = "gpusched_sim.agent"  # key in an ONNX file
-_INPUTS = ("jobs", "prior", "action_mask", "groups", "global", "features")
+_INPUTS = ("jobs", "prior", "action_mask", "groups", "global", "signals", "features")
 
 
 class Agent:
@@ -35,8 +36,8 @@ class Agent:
     features : as of `VectorEnv`, optional
         By default the environment's.
     **options
-        mode, knowledge, heuristic, max_jobs, choose_nodes, node_speeds, sc20_backfill, starvation_s as of `VectorEnv`; by default the environment's, or
-        else VectorEnv's own defaults.
+        mode, knowledge, heuristic, max_jobs, choose_nodes, node_speeds, sc20_backfill, starvation_s, signals, forecast and
+        forecast_sigma as of `VectorEnv`; by default the environment's, or else VectorEnv's own defaults.
 
     Raises
     ------

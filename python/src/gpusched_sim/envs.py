@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ._options import EnvOptions
 
-_OBSERVATION = ("jobs", "prior", "action_mask", "groups", "global")
+_OBSERVATION = ("jobs", "prior", "action_mask", "groups", "global", "signals")
 _JOB_FEATURES, _GROUP_FEATURES, _GLOBAL_FEATURES = 12, 4, 14
 
 
@@ -33,9 +33,11 @@ def _box(*shape: int) -> spaces.Box:
     return spaces.Box(-numpy.inf, numpy.inf, shape, numpy.float32)
 
 
-def _observation_space(tokens: int, groups: int, features: int) -> spaces.Dict:
+def _observation_space(tokens: int, groups: int, signals: int, features: int) -> spaces.Dict:
     parts = {"jobs": _box(tokens, _JOB_FEATURES), "prior": _box(tokens + 1), "action_mask": spaces.MultiBinary(tokens + 1),
              "groups": _box(groups, _GROUP_FEATURES), "global": _box(_GLOBAL_FEATURES)}
+    if signals:
+        parts["signals"] = spaces.Box(-1, 1, (signals,), numpy.float32)
     if features:
         parts["features"] = _box(tokens, features)
     return spaces.Dict(parts)
@@ -184,10 +186,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self._rows = None if self._features is None else feature_table(self._features, self._columns(False))
         for name in ("terminated", "truncated", "replaced"):
             self._arrays[name] = self._arrays[name].view(numpy.bool_)
-        self._seen = {name: self._arrays[name] for name in _OBSERVATION}
+        self._seen = {name: self._arrays[name] for name in _OBSERVATION if name in self._arrays}
+        signals = self._arrays["signals"].shape[1] if "signals" in self._arrays else 0
         self.num_envs = num_envs
         self.metadata = dict(type(self).metadata, autoreset_mode=mode)
-        self.single_observation_space = _observation_space(core.tokens, core.groups,
+        self.single_observation_space = _observation_space(core.tokens, core.groups, signals,
                                                            0 if self._rows is None else self._rows.shape[1])
         self.single_action_space = _box(core.tokens) if core.ranks else spaces.Discrete(core.tokens + 1)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)

@@ -183,8 +183,8 @@ def _read(folder: str) -> tuple[dict[str, Any], _Network]:
     if len(data) != 4 * model["parameters"] or _crc32c(data) != model["weights_crc32c"]:
         raise _core.Error(f"{folder}/weights.bin: does not match size and checksum in model.json")
     network = model["network"] = dict({"hidden": 0, "hold_s": 0, "hold_jobs": 0, "heads": 4, "width": 32}, **model["network"])
-    if network["hold_s"] or network["hold_jobs"] or model["agenda"].get("node_speeds"):
-        raise _core.Error(f"{path}: a network that steers or chooses GPU types; run it as 'rl:{folder}'")
+    if network["hold_s"] or network["hold_jobs"] or model["agenda"].get("node_speeds") or model["agenda"].get("signals"):
+        raise _core.Error(f"{path}: a network that steers, chooses GPU types or reads signals; run it as 'rl:{folder}'")
     options = {name: value for name, value in model["agenda"].items() if value != 0 or name != "starvation_s"}
     return options, _Network(model, numpy.frombuffer(data, dtype="<f4"))
 
@@ -208,7 +208,7 @@ def load_model(folder: str | os.PathLike) -> Agent:
     ------
     Error
         A file is missing or is no such model; or the network is one whose weights are actions themselves (hold_s, hold_jobs)
-        or that chooses GPU types (node_speeds), which `"rl:FOLDER"` runs.
+        or that chooses GPU types (node_speeds) or reads signals, which `"rl:FOLDER"` runs.
     """
     options, act = _read(os.fspath(folder))
     preempt = options["mode"] == "preempt"

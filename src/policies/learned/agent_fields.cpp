@@ -45,6 +45,20 @@ FieldTable agenda_fields(AgendaOptions& options, const std::string& prefix, std:
        .meaning = "mode fit_or_wait: once the oldest job has waited so long no other starts; 0: never",
        .target = LimitTarget{&options.starvation},
        .range = Field::Range{0, 1e9}},
+      {.path = prefix + "signals",
+       .flag = "",
+       .meaning =
+           "the agent is told of carbon, prices, draw and caps, and may wait until they change; needs a power file",
+       .target = &options.signals},
+      word_field(prefix + "forecast", "",
+                 "signals: how their future is told: persistence, as a day ago; perfect, the truth; noisy, the truth "
+                 "and an error",
+                 options.forecast.kind, forecast_kind_names),
+      {.path = prefix + "forecast_sigma",
+       .flag = "",
+       .meaning = "forecast noisy: standard deviation of the error, as a part of the signal's mean",
+       .target = &options.forecast.sigma,
+       .range = Field::Range{0, 100}},
   };
 }
 

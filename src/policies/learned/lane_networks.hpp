@@ -13,9 +13,9 @@ constexpr bool is_kernel(const NetworkSpec& spec) {
 }
 
 /// Whether FusedLearner (src/rl/ppo) learns this network: the kernel networks, index without hidden units and without
-/// terms of places, and all that steer.
+/// terms of places or signals, and all that steer.
 constexpr bool learns_on_lanes(const NetworkSpec& spec) {
-  if (spec.hidden > 0 || (spec.places && !spec.steers())) return false;
+  if (spec.hidden > 0 || ((spec.places || spec.signals) && !spec.steers())) return false;
   return spec.steers() || is_kernel(spec) || spec.kind == NetworkKind::index;
 }
 

@@ -78,10 +78,19 @@ void check_speeds(const View& view) {
       "add --throughputs or --profile");
 }
 
+void check_signals(const View& view) {
+  if (view.knows_power()) return;
+  throw PolicyFailure(
+      "was trained to read carbon, prices and power caps, of which this run tells nothing; add --power");
+}
+
 }  // namespace
 
 void RlPolicy::decide(const View& view, Decision& decision) {
-  if (!std::exchange(began_, true) && model_.agenda.node_speeds) check_speeds(view);
+  if (!std::exchange(began_, true)) {
+    if (model_.agenda.node_speeds) check_speeds(view);
+    if (model_.agenda.signals) check_signals(view);
+  }
   agenda_.observe(view);
   const bool steers = model_.network.steers();
   while (agenda_.open(view, decision)) {
@@ -97,7 +106,8 @@ void RlPolicy::decide(const View& view, Decision& decision) {
 }
 
 void RlPolicy::see(const View& view) {
-  observation_.shape(1, [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; });
+  const auto size = [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; };
+  observation_.shape(1, size, model_.agenda.signals);
   agenda_.encode(view, observation_.slot(0));
 }
 

@@ -33,7 +33,7 @@ class RlPolicy {
         rng_(Rng(seed).split("rl policy")) {}
 
   [[nodiscard]] std::string_view name() const { return name_; }
-  [[nodiscard]] bool clairvoyant() const { return model_.agenda.knowledge == RuntimeKnowledge::oracle; }
+  [[nodiscard]] bool clairvoyant() const { return model_.agenda.clairvoyant(); }
 
   void decide(const View& view, Decision& decision);
 

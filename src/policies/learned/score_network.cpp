@@ -201,6 +201,10 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   } else if (spec.kind == NetworkKind::index) {
     layout.score2 = add(static_cast<std::uint32_t>(index_terms.size()), 1);
     layout.wait = add(static_cast<std::uint32_t>(index_wait_features.size()), 1);
+    if (spec.signals) {
+      layout.signal_wait = add(signal_features, 1);
+      layout.signal_known = add(signal_features, 1);
+    }
     if (spec.places) {
       layout.place = add(static_cast<std::uint32_t>(place_terms.size()), 1);
       layout.place_wait = add(static_cast<std::uint32_t>(place_wait_features.size()), 1);
@@ -227,6 +231,7 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   if (spec.steers()) {
     layout.steered_begin = layout.score2.offset;
     const DenseLayer& last = spec.places                       ? layout.place_wait
+                             : spec.signals                    ? layout.signal_known
                              : spec.kind == NetworkKind::index ? layout.wait
                                                                : layout.score2;
     layout.steered = last.end() - layout.steered_begin;
@@ -332,7 +337,13 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
       const Matrix terms = products_of(index_terms, own, context);
       Matrix scores = dense(parameters, layout.score2, terms);
       add_correction(parameters, layout, terms, context, scores);
-      put(s, scores, dense(parameters, layout.wait, wait_inputs(index_wait_features, context))(0, 0));
+      float wait = dense(parameters, layout.wait, wait_inputs(index_wait_features, context))(0, 0);
+      if (spec.signals) {
+        const MatrixMap signals(observation.signals.data() + std::size_t{s} * signal_features, 1, signal_features);
+        wait += dense(parameters, layout.signal_wait, signals)(0, 0);
+        scores += own.col(log_known) * dense(parameters, layout.signal_known, signals);
+      }
+      put(s, scores, wait);
     }
     return;
   }

@@ -50,6 +50,7 @@ struct NetworkSpec {
   std::uint32_t hold_jobs = 0;  ///< the same in submissions instead of seconds; one of the two is 0
   double deviation = 0.1;       ///< of that action's weights when training begins; it is learned
   bool places = false;          ///< index: AgendaOptions::node_speeds' choices are scored by terms of their own
+  bool signals = false;         ///< index: AgendaOptions::signals' features are read
 
   /// Whether the weights are an action that holds for a while.
   [[nodiscard]] bool steers() const { return hold_s > 0 || hold_jobs > 0; }
@@ -64,8 +65,10 @@ struct NetworkLayout {
   DenseLayer query, key, value, mix;  ///< attention; mix follows the heads
   DenseLayer group;                   ///< group features -> width / 2
   DenseLayer context;                 ///< pooled jobs and groups, global -> width
-  DenseLayer score1, score2;      ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
-  DenseLayer wait;                ///< context -> 1; index: index_wait_features -> 1
+  DenseLayer score1, score2;  ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
+  DenseLayer wait;            ///< context -> 1; index: index_wait_features -> 1
+  /// NetworkSpec::signals: signals -> 1, for WAIT, and to the weight of a job's log_known
+  DenseLayer signal_wait, signal_known;
   DenseLayer place, place_wait;   ///< NetworkSpec::places: place_terms -> 1, place_wait_features -> 1
   DenseLayer correct1, correct2;  ///< NetworkSpec::hidden: terms (index: and global) -> hidden -> 1, added to the score
   DenseLayer steer1, steer2;      ///< steers(): global -> width -> what is added to each weight
@@ -176,9 +179,11 @@ constexpr bool matches(NetworkKind kind, ActionMode mode) {
   return (kind == NetworkKind::rank) == (mode == ActionMode::preempt);
 }
 
-/// The network that an agent of these options has: index scores the choices of node_speeds by terms of their own.
+/// The network that an agent of these options has: index scores the choices of node_speeds by terms of their own, and
+/// reads signals.
 constexpr NetworkSpec for_agenda(NetworkSpec spec, const AgendaOptions& agenda) {
   spec.places = spec.kind == NetworkKind::index && agenda.node_speeds;
+  spec.signals = spec.kind == NetworkKind::index && agenda.signals;
   return spec;
 }
 

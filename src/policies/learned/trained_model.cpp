@@ -61,6 +61,12 @@ std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
             {"weights_crc32c", checksum}};
   if (model.agenda.node_speeds)
     json["agenda"]["node_speeds"] = true;  // not in models of before there was such a choice
+  if (model.agenda.signals) {
+    json["agenda"]["signals"] = true;
+    json["agenda"]["forecast"] = name_of(forecast_kind_names, model.agenda.forecast.kind);
+    json["agenda"]["forecast_sigma"] = model.agenda.forecast.sigma;
+    json["signal_features"] = static_cast<std::uint32_t>(signal_features);
+  }
   return json.dump(2) + "\n";
 }
 
@@ -173,6 +179,13 @@ Result<TrainedModel> parse_model(std::string_view model_json, std::string_view w
     read("global_mean", model.normaliser.global_mean, global_features);
     read("global_scale", model.normaliser.global_scale, global_features);
   });
+  if (model.agenda.signals) {
+    std::uint32_t signals = 0;
+    fields.read("signal_features", signals);
+    if (signals != signal_features) {
+      fields.fail("signal_features", "the model was trained on other features than this build has");
+    }
+  }
   fields.read("parameters", count);
   fields.read("weights_crc32c", checksum);
   if (const auto wrong = contradiction(model.agenda)) fields.fail("agenda", std::string(*wrong));

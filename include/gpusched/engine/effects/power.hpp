@@ -261,6 +261,22 @@ class Power {
     return within([](const Sums& sums) { return sums.meter; });
   }
   /// \}
+  /// What the meter shows at `now`, since the run began. Precondition: not before the last change of a draw.
+  [[nodiscard]] Bill meter_until(Time now) const {
+    Bill bill = sums_.meter;
+    for (std::uint32_t number = 0; number < places_.size(); ++number) {
+      const Meter& meter = places_[number];
+      if (meter.since.time >= now) continue;
+      bill.add(meter.mw + lost_at(number), meter.rent, now - meter.since.time,
+               passed_until(number, now) - meter.since.passed);
+    }
+    return bill;
+  }
+  /// The most that nodes drew until `now` within the measured span, as peak_mw(). The same precondition.
+  [[nodiscard]] std::int64_t peak_mw_until(Time now) const {
+    if (is_marked_) return peak_at_end_mw_;
+    return now > drawn_since_ ? std::max(peak_mw_, draw_mw_) : peak_mw_;
+  }
   /// True when the bills of all jobs and of what is nobody's are that of the meter. Precondition: the run is over.
   [[nodiscard]] bool adds_up() const {
     Bill jobs;
@@ -344,10 +360,18 @@ class Power {
   GPUSCHED_RARE void pass_signals(std::uint32_t number, Time now) {
     Meter& meter = places_[number];
     meter.now.time = now;
-    if (model_->places.empty()) return;
+    meter.now.passed = passed_until(number, now, meter.carbon_step, meter.price_step);
+  }
+  // The steps are where the last call with them ended (Signal::integral_to).
+  [[nodiscard]] PassedSignals passed_until(std::uint32_t number, Time now, std::size_t& carbon_step,
+                                           std::size_t& price_step) const {
+    if (model_->places.empty()) return {};
     const PowerPlace& place = model_->places[number];
-    meter.now.passed = {place.carbon_g_per_kwh.integral_to(now, meter.carbon_step),
-                        place.usd_per_mwh.integral_to(now, meter.price_step)};
+    return {place.carbon_g_per_kwh.integral_to(now, carbon_step), place.usd_per_mwh.integral_to(now, price_step)};
+  }
+  [[nodiscard]] PassedSignals passed_until(std::uint32_t number, Time now) const {
+    std::size_t carbon_step = places_[number].carbon_step, price_step = places_[number].price_step;
+    return passed_until(number, now, carbon_step, price_step);
   }
 
   // ---- booking ----
@@ -376,12 +400,16 @@ class Power {
   }
 
   // Losses that do not depend on the draw are at the first place.
+  [[nodiscard]] std::int64_t lost_at(std::uint32_t number) const {
+    return lost_mw(places_[number].mw) + (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
+  }
+
   void pay_meter(std::uint32_t number, const Mark& now) {
     Meter& meter = places_[number];
     if (meter.since.time == now.time) return;
     const Time span = now.time - meter.since.time;
     const PassedSignals passed = now.passed - meter.since.passed;
-    const std::int64_t lost = lost_mw(meter.mw) + (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
+    const std::int64_t lost = lost_at(number);
     other(BillOf::losses).add(lost, 0, span, passed);
     sums_.meter.add(meter.mw + lost, meter.rent, span, passed);
     meter.since = now;

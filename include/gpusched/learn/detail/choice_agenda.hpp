@@ -19,6 +19,7 @@
 #include "gpusched/learn/detail/job_tokens.hpp"
 #include "gpusched/learn/detail/known_ends.hpp"
 #include "gpusched/learn/detail/node_groups.hpp"
+#include "gpusched/learn/detail/signal_reader.hpp"
 #include "gpusched/learn/detail/type_speeds.hpp"
 #include "gpusched/learn/detail/waiting_shapes.hpp"
 #include "gpusched/learn/known_runs.hpp"
@@ -109,6 +110,7 @@ class ChoiceAgenda {
   void act(std::uint32_t action, const View& view, Decision& decision) {
     GPUSCHED_ASSERT(allowed(action), "a masked action was chosen");
     if (action == size()) {
+      if (options_.signals) wake_at_change(view, decision);
       if (placing()) {
         put_off(tokens_.waiting()[std::exchange(placing_, no_index)].job);
       } else {
@@ -259,7 +261,16 @@ class ChoiceAgenda {
   }
 
   [[nodiscard]] bool something_will_happen(const View& view) const {
-    return !view.running().empty() || view.arrived() < view.job_count();
+    return !view.running().empty() || view.arrived() < view.job_count() ||
+           (options_.signals && SignalReader::next_change(view) < Time::max());
+  }
+
+  // Who waits may wait for a signal.
+  void wake_at_change(const View& view, Decision& decision) {
+    const Time next = SignalReader::next_change(view);
+    if (next == Time::max() || next == awake_at_) return;
+    decision.wake(next);
+    awake_at_ = next;
   }
 
   // Precondition of each: it was asked of every shape that waits whether it fits.
@@ -365,6 +376,7 @@ class ChoiceAgenda {
     const bool may_wait = !forced_ && something_will_happen(view);
     list_types_with_room(view, job, types_);
     if (types_.empty() && may_wait && speeds_[job].one_type_holds_it) {
+      if (options_.signals) wake_at_change(view, decision);
       put_off(job);
     } else if (types_.empty() || (types_.size() == 1 && !may_wait)) {
       start(place, view, decision);
@@ -602,7 +614,8 @@ class ChoiceAgenda {
 
   std::uint32_t choices_ = 0;
   bool may_wait_ = false, forced_ = false;
-  bool waited_ = false;  // since the last observe()
+  bool waited_ = false;          // since the last observe()
+  Time awake_at_ = Time::max();  // signals: the last wake that was asked for
 
   JobId blocked_ = no_job;
   std::uint32_t blocked_place_ = 0;  // among the waiting jobs

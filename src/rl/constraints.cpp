@@ -17,7 +17,20 @@ namespace gpusched {
 namespace {
 
 // Figures have logarithms from here on: a wait below a second is none.
-constexpr double least_figure = 1;
+// Ratios are of at least so much: a second, and what nobody meters.
+constexpr double least_of(BoundedFigure figure) { return figure < bounded_energy ? 1 : 1e-6; }
+
+// What was drawn, emitted, paid and drawn at most in the measured span so far.
+void read_meter(const Engine& engine, BoundedFigures& figures) {
+  if (!engine.knows_power()) return;
+  const detail::Power& power = engine.power();
+  const Time now = engine.view().now();
+  const Bill bill = power.measured_until(now);
+  figures[bounded_energy] = bill.kwh();
+  figures[bounded_carbon] = bill.carbon_kg();
+  figures[bounded_cost] = bill.usd();
+  figures[bounded_peak] = static_cast<double>(power.with_losses_mw(power.peak_mw_until(now))) / 1e6;
+}
 
 Unexpected bad_reference(std::string message) {
   return Unexpected{Error{.message = std::move(message), .field = "/constraints/reference"}};
@@ -40,6 +53,7 @@ BoundedFigures figures_of(const Engine& engine, const Window& window) {
   const OracleView view = engine.view();
   std::vector<std::int64_t> waits;
   BoundedFigures figures{};
+  read_meter(engine, figures);
   for (std::uint32_t i = window.first_scored; i < window.jobs.size(); ++i) {
     const JobId job{i};
     if (view.phase(job) == JobPhase::future) continue;
@@ -136,10 +150,11 @@ std::vector<double> Constraints::excess(const BoundedFigures& figures, std::size
   for (std::size_t k = 0; k < bounded_.size(); ++k) {
     if (!holds_in(bounded_[k], w)) continue;
     const BoundedFigure figure = bounded_[k].figure;
-    const double ours = std::max(figures[figure], least_figure);
+    const double least = least_of(figure);
+    const double ours = std::max(figures[figure], least);
     const double excess = objective_ == SearchObjective::mean
-                              ? ours / std::max(mean_[k], least_figure) - most_[figure]
-                              : std::log(ours / std::max(reference_[w][figure], least_figure) / most_[figure]);
+                              ? ours / std::max(mean_[k], least) - most_[figure]
+                              : std::log(ours / std::max(reference_[w][figure], least) / most_[figure]);
     result[k] = bounded_[k].weight * excess;
   }
   return result;

@@ -139,12 +139,17 @@ enum BoundedFigure : std::uint8_t {
   bounded_p99_wait,
   bounded_max_wait,
   bounded_slowdown,
+  bounded_energy,  ///< this and what follows need a power model
+  bounded_carbon,
+  bounded_cost,
+  bounded_peak,
   bounded_figures,
 };
 /// One value for each BoundedFigure.
 using BoundedFigures = std::array<double, bounded_figures>;
 inline constexpr std::array<std::string_view, bounded_figures> bounded_figure_names{
-    "avg_jct_s", "avg_wait_s", "p99_wait_s", "max_wait_s", "avg_bounded_slowdown"};
+    "avg_jct_s",  "avg_wait_s", "p99_wait_s", "max_wait_s", "avg_bounded_slowdown",
+    "energy_kwh", "carbon_kg",  "cost_usd",   "peak_kw"};
 
 /// What the methods cma_es and es may not make others pay (constraints.hpp).
 struct ConstraintOptions {

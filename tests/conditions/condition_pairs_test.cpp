@@ -245,7 +245,7 @@ TEST_F(ConditionPairs, ThePageTellsEachOfThem) {
   for (const auto& [name, choice] : choices_) {
     if (choice.needs_in_docs) EXPECT_TRUE(tells(name, "no `" + *choice.needs_in_docs)) << name;
   }
-  for (const char* elsewhere : {"windows of `train`", "`arrival_scale`", "shuffled windows", "several `cluster_scales`",
+  for (const char* elsewhere : {"`arrival_scale`", "shuffled windows", "several `cluster_scales`",
                                 "`evaluate --protocol sc20`", "`--trials`"}) {
     EXPECT_TRUE(tells(elsewhere, "")) << elsewhere;
   }

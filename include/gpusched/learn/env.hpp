@@ -108,10 +108,11 @@ inline EngineOptions engine_options(const EnvOptions& options, const Window& win
   return engine;
 }
 
-/// The conditions of a window.
+/// The conditions of a window. What its nodes draw is measured from its first scored job on.
 inline RunInputs run_inputs(const EnvOptions& options, const Window& window) {
   RunInputs inputs = window.world != nullptr ? window.world->inputs : options.inputs;
   inputs.changes = window.changes.is_empty() ? nullptr : &window.changes;
+  if (inputs.power != nullptr) inputs.measured.first = window.first_scored;
   return inputs;
 }
 
@@ -132,7 +133,6 @@ class Env {
     window_ = &window;
     scale_ = scale;
     inputs_ = run_inputs(options_, window);
-    if (inputs_.power != nullptr) inputs_.measured.first = window.first_scored;  // its peak begins there
     const Cluster& cluster = window.world != nullptr ? window.world->cluster : *cluster_;
     engine_.emplace(window.jobs, cluster, engine_options(options_, window), inputs_);
     metered_ = {};

@@ -98,7 +98,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     """Episodes on windows of a trace, many at a time. docs/environment.md says what is chosen, observed and rewarded.
 
     A padded observation is a dict of arrays [num_envs, ...]: `jobs` [max_jobs, 12], `prior` and `action_mask`
-    [max_jobs + 1], `groups` and `global`. Action `max_jobs` is WAIT; rows beyond the waiting jobs are 0 and may not be chosen.
+    [max_jobs + 1], `groups` and `global`, with the option signals also `signals` [22]. Action `max_jobs` is WAIT; rows beyond the waiting jobs are 0 and may not be chosen.
     In mode preempt there are 2 * max_jobs rows, and an action is a finite score for each; jobs beyond them get the heuristic's.
 
     Parameters
@@ -122,7 +122,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     render_mode : {"ansi"}, optional
         `render()` gives a text of nodes and queue for each environment.
     **options
-        mode, knowledge, heuristic, max_jobs, choose_nodes, node_speeds, sc20_backfill, starvation_s, weights (a dict of reward terms), discount_per_s;
+        mode, knowledge, heuristic, max_jobs, choose_nodes, node_speeds, sc20_backfill, starvation_s, signals, forecast,
+        forecast_sigma, weights (a dict of reward terms), discount_per_s;
         window_jobs, warmup_jobs, stride, train_fraction, validation_fraction, arrival_scale, truncate, split (train,
         validation, test); oversize (error, drop or clamp jobs that do not fit the cluster); envs_per_window, threads
         (which changes no result); every condition of `replay` by the same name: placement, failures (a file of laws),

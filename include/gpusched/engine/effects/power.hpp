@@ -272,6 +272,13 @@ class Power {
     }
     return bill;
   }
+  /// The same within the measured span, which may have ended before.
+  [[nodiscard]] Bill measured_until(Time now) const {
+    if (is_marked_) return meter();
+    Bill bill = meter_until(now);
+    bill -= at_begin_.meter;
+    return bill;
+  }
   /// The most that nodes drew until `now` within the measured span, as peak_mw(). The same precondition.
   [[nodiscard]] std::int64_t peak_mw_until(Time now) const {
     if (is_marked_) return peak_at_end_mw_;

@@ -172,6 +172,18 @@ class Engine : public RunResults {
     if (state.expected != jobs || state.others_go_on != others_go_on) kernel_.expect(jobs, others_go_on);
   }
 
+  // ---- services whose replicas somebody outside sets (ToldReplicas) ----
+
+  /// Moves their requests to the present, so that what became of them can be looked at. As tell_submitted().
+  void look_at_requests() {
+    if (has_services()) kernel_.state.effects.get<detail::Services>().look(kernel_);
+  }
+  /// So many replicas of a service from this instant on, once it has begun; what that changes are events of the next
+  /// advance(), at this instant. As tell_submitted(). Precondition: the service has that rule.
+  void tell_replicas(std::uint32_t service, std::int32_t replicas) {
+    kernel_.state.effects.get<detail::Services>().tell(kernel_, service, replicas);
+  }
+
   /// Re-derives from the jobs what the cluster and the lists should hold: the capacity that running jobs do not hold is
   /// free, and every job is in exactly one phase. O(jobs + GPUs); after every apply() with GPUSCHED_VALIDATE.
   [[nodiscard]] bool consistent() const { return kernel_.is_consistent(); }

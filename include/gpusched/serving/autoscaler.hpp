@@ -18,6 +18,7 @@
 #include "gpusched/serving/queue_target.hpp"
 #include "gpusched/serving/request_rate.hpp"
 #include "gpusched/serving/service_load.hpp"
+#include "gpusched/serving/told_replicas.hpp"
 
 namespace gpusched {
 
@@ -29,13 +30,13 @@ concept AutoscalerRule = std::copyable<T> && requires(T rule, const ServiceLoad&
 };
 
 static_assert(AutoscalerRule<FixedReplicas> && AutoscalerRule<Hpa> && AutoscalerRule<Kpa> &&
-              AutoscalerRule<RequestRate> && AutoscalerRule<QueueTarget>);
+              AutoscalerRule<RequestRate> && AutoscalerRule<QueueTarget> && AutoscalerRule<ToldReplicas>);
 
 /// One of the rules, as a value.
 class Autoscaler {
  public:
   /// All rules.
-  using Rule = std::variant<FixedReplicas, Hpa, Kpa, RequestRate, QueueTarget>;
+  using Rule = std::variant<FixedReplicas, Hpa, Kpa, RequestRate, QueueTarget, ToldReplicas>;
 
   /// Follows `rule`; without, one replica for ever.
   explicit Autoscaler(Rule rule = {}) : rule_(std::move(rule)) {}
@@ -48,6 +49,12 @@ class Autoscaler {
   /// comes.
   [[nodiscard]] Time period() const {
     return std::visit([](const auto& rule) { return rule.period(); }, rule_);
+  }
+  /// So many replicas from now on. Precondition: it is told them (ToldReplicas).
+  void tell(std::int32_t replicas) {
+    auto* const told = std::get_if<ToldReplicas>(&rule_);
+    GPUSCHED_ASSERT(told != nullptr, "a rule is told a number that it works out by itself");
+    told->tell(replicas);
   }
 
  private:

@@ -69,12 +69,34 @@ class Services {
   /// The requests of a service, as far as it was moved.
   [[nodiscard]] const RequestLedger& requests(std::uint32_t service) const { return runs_[service].queue.ledger(); }
   [[nodiscard]] const ReplicaStarts& starts(std::uint32_t service) const { return runs_[service].starts; }
+  /// Its replicas: that serve, and that are asked for or load.
+  [[nodiscard]] std::pair<std::int32_t, std::int32_t> replicas(std::uint32_t service) const {
+    const std::int32_t ready = ready_of(model_->services[service]);
+    return {ready, active(model_->services[service]) - ready};
+  }
   /// When the last request of a service was answered or left; Time::max(): not yet.
   [[nodiscard]] Time closed(std::uint32_t service) const { return runs_[service].closed; }
   /// \}
   [[nodiscard]] bool counts_costs() const {
     return std::any_of(model_->services.begin(), model_->services.end(),
                        [](const ServiceSpec& spec) { return spec.cold_start > Time{} || spec.warm_start > Time{}; });
+  }
+
+  // ---- for a host that says how many replicas there should be (ToldReplicas) ----
+
+  /// Its requests are moved to the present, to be looked at.
+  template <class Kernel>
+  void look(Kernel& kernel) {
+    for (Run& run : runs_) {
+      if (run.closed == Time::max()) catch_up(kernel, run);
+    }
+  }
+  /// So many replicas from this instant on.
+  template <class Kernel>
+  void tell(Kernel& kernel, std::uint32_t service, std::int32_t replicas) {
+    Run& run = runs_[service];
+    run.autoscaler.tell(replicas);
+    if (run.ask_at > kernel.state.now && kernel.state.now >= run.queue.ledger().begin()) run.ask_at = kernel.state.now;
   }
 
   [[nodiscard]] Time next_time() const {
@@ -278,11 +300,15 @@ class Services {
     });
   }
 
+  [[nodiscard]] std::int32_t ready_of(const ServiceSpec& spec) const {
+    return count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
+  }
+
   template <class Kernel>
   void ask(Kernel& kernel, std::uint32_t service) {
     Run& run = runs_[service];
     const ServiceSpec& spec = model_->services[service];
-    const std::int32_t ready = count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
+    const std::int32_t ready = ready_of(spec);
     const std::int32_t wanted = run.autoscaler.wanted(run.queue.ledger().load(ready, active(spec) - ready));
     const std::int32_t least = run.queue.ledger().counts().waiting + run.queue.ledger().counts().served > 0 ? 1 : 0;
     run.wanted = std::clamp(wanted, least, static_cast<std::int32_t>(spec.most));

@@ -22,7 +22,7 @@ from typing import Literal, Mapping, Sequence, TypedDict
 '''
 # Arguments of their own, under this or another name.
 OWN = {"ReplayOptions": ("trace", "cluster"), "EvaluateOptions": (), "SweepOptions": ("out",),
-       "EnvOptions": ("num_envs", "autoreset")}
+       "EnvOptions": ("num_envs", "autoreset"), "ServiceEnvOptions": ("num_envs", "policy", "services")}
 
 
 def options(name, keywords):
@@ -40,7 +40,7 @@ def options(name, keywords):
 def text():
     return HEAD + "".join(options(*each) for each in (
         ("ReplayOptions", _core.replay_keywords()), ("EvaluateOptions", _core.evaluate_keywords()),
-        ("SweepOptions", _core.sweep_keywords()), ("EnvOptions", _core.env_keywords())))
+        ("SweepOptions", _core.sweep_keywords()), ("EnvOptions", _core.env_keywords()), ("ServiceEnvOptions", _core.service_env_keywords())))
 
 
 if __name__ == "__main__":

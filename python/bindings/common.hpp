@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -52,6 +54,14 @@ nb::object column(std::vector<T> values) {
   auto* const held = new std::vector<T>(std::move(values));
   const nb::capsule owner(held, [](void* memory) noexcept { delete static_cast<std::vector<T>*>(memory); });
   return nb::cast(Column<T>(held->data(), {held->size()}, owner));
+}
+
+/// Names as a list of Python.
+template <std::size_t size>
+nb::list words_of_names(const std::array<std::string_view, size>& names) {
+  nb::list list;
+  for (const std::string_view name : names) list.append(nb::str(name.data(), name.size()));
+  return list;
 }
 
 /// Seconds, NaN for "never" and "unknown".
@@ -163,5 +173,6 @@ void bind_policy(nb::module_& module);
 void bind_runs(nb::module_& module);
 void bind_sweeps(nb::module_& module);
 void bind_vector_env(nb::module_& module);
+void bind_service_env(nb::module_& module);
 
 }  // namespace gpusched::python

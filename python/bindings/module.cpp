@@ -71,5 +71,6 @@ NB_MODULE(_core, module) {
   bind_runs(module);
   bind_sweeps(module);
   bind_vector_env(module);
+  bind_service_env(module);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&end_open_calls));
 }

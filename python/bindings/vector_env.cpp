@@ -4,9 +4,7 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
-#include <array>
 #include <memory>
-#include <string_view>
 
 namespace gpusched::python {
 namespace {
@@ -24,13 +22,6 @@ nb::list env_keywords() {
   FieldTable fields = env_fields(request);
   for (Field& field : fields) field.flag.clear();  // paths are keywords here
   return keywords_of(fields);
-}
-
-template <std::size_t size>
-nb::list words(const std::array<std::string_view, size>& names) {
-  nb::list list;
-  for (const std::string_view name : names) list.append(nb::str(name.data(), name.size()));
-  return list;
 }
 
 }  // namespace
@@ -72,7 +63,7 @@ void bind_vector_env(nb::module_& module) {
   module.def("make_env", &make_env, nb::arg("traces"), nb::arg("clusters"), nb::arg("options"), nb::arg("lists_jobs"),
              nb::arg("numbers_tokens"));
   module.def("env_keywords", &env_keywords);
-  module.attr("reward_terms") = words(reward_names);
+  module.attr("reward_terms") = words_of_names(reward_names);
 }
 
 }  // namespace gpusched::python

@@ -34,9 +34,9 @@ struct ConditionOptions {
   SpeedOptions speeds = {};
 };
 
-/// Who takes conditions, by name: commands, and Python's `VectorEnv`.
-inline constexpr std::array<std::string_view, 7> condition_takers{"replay", "evaluate", "sweep",    "search",
-                                                                  "train",  "serve",    "VectorEnv"};
+/// Who takes conditions, by name: commands, and Python's environments.
+inline constexpr std::array<std::string_view, 8> condition_takers{
+    "replay", "evaluate", "sweep", "search", "train", "serve", "VectorEnv", "ServiceVectorEnv"};
 
 /// Every row, placement first. The pointers live as long as `options`.
 FieldTable condition_table(ConditionOptions& options);

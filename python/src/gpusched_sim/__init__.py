@@ -6,8 +6,9 @@
 >>> result.metrics()                       # doctest: +SKIP
 
 `replay` runs a trace under policies and gives tables, `evaluate` compares policies on windows of a trace with confidence
-intervals, `sweep` runs a grid on all processors, `report` draws folders of runs, `VectorEnv` and `Env` are the learning environment for Gymnasium (imported when
-they are first used). pandas is needed only where a table is asked for as a DataFrame.
+intervals, `sweep` runs a grid on all processors, `report` draws folders of runs. `VectorEnv` and `Env` are the learning
+environment for Gymnasium, `ServiceVectorEnv` and `ServiceEnv` that of replicas beside jobs (imported when they are first
+used). pandas is needed only where a table is asked for as a DataFrame.
 """
 from ._core import Cluster, Error, Trace, View
 from ._core import version as __version__
@@ -17,7 +18,7 @@ from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, re
 from .sweeps import Sweep, sweep, sweep_list
 from .tables import Table
 
-__all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Steps", "Sweep", "Table", "Trace", "VectorEnv", "View", "__version__",
+__all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "ServiceEnv", "ServiceVectorEnv", "Steps", "Sweep", "Table", "Trace", "VectorEnv", "View", "__version__",
            "evaluate", "export_onnx", "load_model", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report",
            "sweep", "sweep_list", "trace_from_columns"]
 
@@ -33,6 +34,9 @@ def __getattr__(name):
     if name in ("VectorEnv", "Env", "Steps"):
         from . import envs  # gymnasium is optional
         return getattr(envs, name)
+    if name in ("ServiceVectorEnv", "ServiceEnv"):
+        from . import service_envs  # likewise
+        return getattr(service_envs, name)
     if name == "load_model":
         from .models import load_model  # numpy is loaded where it is used
         return load_model

@@ -12,6 +12,7 @@
 
 #include "gpusched/learn/vector_env.hpp"
 #include "tests/learn/learning_support.hpp"
+#include "tests/support/changing_signals.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched {
@@ -45,6 +46,22 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
+/// The fields of a row: one, a list of alike ones, or, where price_level stands for all, those of carbon once more.
+void add_fields(const std::vector<std::string>& cells, const std::string& range, std::vector<DocumentedField>& fields) {
+  if (cells[1].starts_with("price_level")) {
+    const std::vector<DocumentedField> carbon(fields.begin(), fields.begin() + carbon_least_in + 1);
+    for (const DocumentedField& field : carbon) {
+      fields.push_back({"price" + field.name.substr(field.name.find('_')), field.least, field.most});
+    }
+    return;
+  }
+  std::istringstream names(cells[1]);
+  for (std::string name; std::getline(names, name, ',');) {
+    const std::size_t begin = name.find_first_not_of(" `"), end = name.find_last_not_of(" `");
+    fields.push_back(field_of(name.substr(begin, end + 1 - begin), range));
+  }
+}
+
 /// The fields of the page by the heading above them.
 std::map<std::string, std::vector<DocumentedField>> documented_fields() {
   std::map<std::string, std::vector<DocumentedField>> tables;
@@ -57,8 +74,8 @@ std::map<std::string, std::vector<DocumentedField>> documented_fields() {
     const std::vector<std::string> cells = cells_of(line);
     if (cells[0] == "#") {
       for (range_column = 0; range_column < cells.size() && cells[range_column] != "range";) ++range_column;
-    } else if (cells[0].find_first_not_of("0123456789") == std::string::npos) {
-      tables[heading].push_back(field_of(cells[1], cells.at(range_column)));
+    } else if (cells[0].find_first_of("0123456789") == 0) {
+      add_fields(cells, cells.at(range_column), tables[heading]);
     }
   }
   return tables;
@@ -189,6 +206,42 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfPlaces) {
     result = env.step(action);
   }
   for (const DocumentedField& field : documented_.at("PlaceFeature")) EXPECT_TRUE(seen_[field.name]) << field.name;
+}
+
+// Over days of signals that change, with caps.
+TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfSignals) {
+  ASSERT_EQ(documented_.at("SignalFeature").size(), std::size_t{signal_features});
+  const Window window{.jobs = test::some_jobs(4, 400), .history = {}};
+  Rng rng(3);
+  const auto drawn = [&rng](double least, double most) {
+    std::vector<Signal::Step> steps;
+    for (std::int64_t hour = -30; hour < 60; ++hour) {
+      steps.push_back({whole_seconds(3600 * hour), Signal::to_micro(least + (most - least) * rng.uniform())});
+    }
+    return Signal(std::move(steps));
+  };
+  PowerModel power = test::changing_signals();
+  power.places = {{.carbon_g_per_kwh = drawn(50, 500), .usd_per_mwh = drawn(-20, 90)}};
+  power.caps = {{.watts = drawn(2500, 9000)}};
+  EnvOptions options;
+  options.agenda.signals = true;
+  options.agenda.forecast.kind = Forecast::Kind::perfect;  // a day ago, the value in 24 hours is that of now
+  options.inputs.power = &power;
+  const Cluster cluster = Cluster::homogeneous(3, 4);
+  Env env(cluster, options);
+  Observation seen;
+  for (StepResult result = env.reset(window); !result.done();) {
+    const Agenda& agenda = env.agenda();
+    seen.shape(1, [&](std::uint32_t) { return std::pair{agenda.size(), agenda.group_count()}; }, true);
+    env.encode(seen.slot(0));
+    expect_in_range("SignalFeature", seen.signals, signal_features);
+    if (HasFatalFailure()) return;
+    std::uint32_t action = 0;
+    do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
+    while (!agenda.allowed(action));
+    result = env.step(action);
+  }
+  for (const DocumentedField& field : documented_.at("SignalFeature")) EXPECT_TRUE(seen_[field.name]) << field.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, EnvironmentPage,

@@ -232,7 +232,12 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfSignals) {
   Observation seen;
   for (StepResult result = env.reset(window); !result.done();) {
     const Agenda& agenda = env.agenda();
-    seen.shape(1, [&](std::uint32_t) { return std::pair{agenda.size(), agenda.group_count()}; }, true);
+    seen.shape(
+        1,
+        [&](std::uint32_t) {
+          return std::pair{agenda.size(), agenda.group_count()};
+        },
+        true);
     env.encode(seen.slot(0));
     expect_in_range("SignalFeature", seen.signals, signal_features);
     if (HasFatalFailure()) return;

@@ -140,6 +140,6 @@ def test_an_agent_that_reads_signals_runs_where_there_are_some(power):
     env = gs.VectorEnv("synthetic:philly", "8x8", 1, window_jobs=32, power=power, signals=True, forecast="perfect")
     agent = gs.Agent(lambda seen: numpy.where(seen["action_mask"][0] == 1, seen["prior"][0] - seen["signals"][0, 0], -1e9), env, name="seer")
     result = gs.replay("synthetic:philly:200", cluster="8x8", policies=[agent], power=power)
-    assert result.runs[0].metrics["clairvoyant"]
+    assert result.runs[0].clairvoyant
     with pytest.raises(gs.Error, match="reads signals"):
         gs.replay("synthetic:philly:200", cluster="8x8", policies=[agent])

@@ -14,7 +14,7 @@ JOBS = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + "".join(f"{i},{40 *
 
 @pytest.fixture
 def files(tmp_path):
-    service = {"name": "chat", "requests": {"rate": 2, "duration_s": 600}, "serves": {"mean_s": 1}, "promise": {"part": 0.9, "within_s": 5},
+    service = {"name": "chat", "requests": {"rate_per_s": 2, "duration_s": 600}, "serves": {"mean_s": 1}, "promise": {"part": 0.9, "within_s": 5},
                "replica": {"tasks": 1, "gpus": 1}, "least": 1, "most": 4, "priority": 5}
     (tmp_path / "jobs.csv").write_text(JOBS)
     (tmp_path / "services.json").write_text(json.dumps({"services": [service]}))
@@ -49,7 +49,7 @@ def test_observations_lie_in_the_space(files):
 def test_one_replica_for_ever_is_the_run_without_an_autoscaler(files):
     totals = totals_of(make(files), 1)
     run = gs.replay(files / "jobs.csv", cluster="2x4", policies=["priority"], services=str(files / "fixed.json")).runs[0]
-    jobs = run.jobs()
+    jobs = run.jobs
     waits = [wait for job, wait in zip(jobs["job_id"], jobs["wait_s"]) if not str(job).startswith("chat")]
     assert -totals["wait"][0] == pytest.approx(sum(waits), abs=1e-3)
     assert totals["missed"][0] < 0
@@ -125,7 +125,7 @@ def test_signals_are_seen_and_rewarded(power):
     for _ in range(200):
         observation, rewards, _, _, _ = env.step(env.heuristic_actions())
         assert env.observation_space.contains(observation)
-        assert numpy.allclose(rewards, env.components[:, env.reward_terms.index("carbon")])
+        assert numpy.allclose(rewards, env.reward_components[:, env.reward_terms.index("carbon")])
         seen.append(observation["signals"])
     assert numpy.ptp(numpy.concatenate(seen)[:, 0]) > 0.1
     assert "signals" not in gs.VectorEnv("synthetic:philly", "8x8", 1, window_jobs=32).reset(seed=1)[0]

@@ -29,8 +29,8 @@
 namespace gpusched {
 
 /// Components of the reward. Each is dense and adds up, over an episode that was not truncated, to what its line says;
-/// "scored" leaves warm-up jobs out. Energy, carbon, money and peak count from the first scored submission on. Larger
-/// is better.
+/// "scored" leaves warm-up jobs out. What a power model meters counts from the first scored submission to the last end
+/// of a scored job. Larger is better.
 enum RewardTerm : std::uint8_t {
   reward_jct,               ///< -(sum of scored completion times), seconds
   reward_wait,              ///< -(sum of scored waiting times), seconds
@@ -342,10 +342,11 @@ class Env {
 
   [[nodiscard]] bool knows_power() const { return engine_->knows_power(); }
 
-  // What was drawn, emitted and paid since the last call. Draws may change between events: it counts as spread evenly.
+  // What was drawn, emitted and paid in the measured span since the last call. Draws may change between events: it
+  // counts as spread evenly.
   Bill read_meter() {
     if (!knows_power()) return {};
-    const Bill shown = engine_->power().meter_until(now());
+    const Bill shown = engine_->power().measured_until(now());
     Bill passed = shown;
     passed -= std::exchange(metered_, shown);
     return passed;
@@ -536,7 +537,7 @@ class Env {
   std::vector<UserSlowdown> fairness_;
   FairnessSums fairness_sums_;
   double fairness_now_ = 1;
-  Bill metered_;                           // since the run began; RunInputs::power
+  Bill metered_;                           // in the measured span; RunInputs::power
   double peak_kw_ = 0;                     // since the first scored submission
   std::vector<JobId> finished_, started_;  // in the present step, where lists_jobs_
   bool took_over_ = false;                 // the first choice of the episode was shown

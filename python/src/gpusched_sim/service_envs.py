@@ -124,7 +124,7 @@ class ServiceVectorEnv(gymnasium.vector.VectorEnv):
         return self._core.needed()
 
     @property
-    def components(self) -> numpy.ndarray:
+    def reward_components(self) -> numpy.ndarray:
         """[num_envs, reward terms] of the last step, in the order of `reward_terms`."""
         return self._core.components()
 

@@ -136,6 +136,9 @@ class EnvOptions(TypedDict, total=False):
     node_speeds: bool
     sc20_backfill: bool
     starvation_s: float
+    signals: bool
+    forecast: Literal["persistence", "perfect", "noisy"]
+    forecast_sigma: float
     placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
     checkpoint_cost: float
     restart_cost: float
@@ -170,4 +173,35 @@ class EnvOptions(TypedDict, total=False):
     arrival_scale: float
     truncate: bool
     split: Literal["train", "validation", "test"]
+    oversize: Literal["error", "drop", "clamp"]
+
+
+class ServiceEnvOptions(TypedDict, total=False):
+    placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
+    checkpoint_cost: float
+    restart_cost: float
+    checkpoint_interval: float
+    checkpoint_write: float
+    failures: str | os.PathLike
+    checkpoint_rule: Literal["fixed", "young", "daly"]
+    stages: str | os.PathLike
+    elastic: str | os.PathLike
+    changes: str | os.PathLike
+    power: str | os.PathLike
+    trials: str | os.PathLike
+    kill_at_limit: bool
+    profile: str | os.PathLike
+    reference_profile: str | os.PathLike
+    throughputs: str | os.PathLike
+    reference_type: str | os.PathLike
+    throughput_fallback: Literal["none", "datasheet"]
+    slowdown: float
+    span_speed: str | os.PathLike
+    communication: str | os.PathLike
+    reference_span: Literal["node", "narrowest"]
+    interference: Literal["profile", "throughputs", "none"]
+    weights: Mapping[str, float]
+    period_s: float
+    longest_s: float
+    threads: int
     oversize: Literal["error", "drop", "clamp"]

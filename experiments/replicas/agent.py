@@ -92,7 +92,7 @@ class Day:
         self.folder.mkdir(parents=True)
         self.jobs = self.folder / "jobs.csv"
         write_table(self.jobs, ["job_id", "submit_s", "work_s", "tasks", "gpu_milli_per_task", "user"], jobs)
-        write_table(self.folder / "rates.csv", ["time_s", "rate"], [(60 * t, f"{rate:.6f}") for t, rate in enumerate(rates)])
+        write_table(self.folder / "rates.csv", ["time_s", "requests_per_s"], [(60 * t, f"{rate:.6f}") for t, rate in enumerate(rates)])
         self.seconds = 60 * len(rates)
 
     def services(self, rule=None, **values):
@@ -114,11 +114,11 @@ def cost_of_rule(gpusched, day, rule, **values):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([gpusched, "replay", day.jobs, "--cluster", CLUSTER, "--policy", POLICY, "--services",
                         day.services(rule, **values), "--out", folder + "/run", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-        with open(folder + "/run/services.csv", newline="", encoding="utf-8") as source:
+        with open(f"{folder}/run/{POLICY}/services.csv", newline="", encoding="utf-8") as source:
             row = next(csv.DictReader(source))
-        with open(folder + "/run/jobs.csv", newline="", encoding="utf-8") as source:
+        with open(f"{folder}/run/{POLICY}/jobs.csv", newline="", encoding="utf-8") as source:
             wait_h = sum(float(job["wait_s"]) for job in csv.DictReader(source) if not job["job_id"].startswith("chat")) / 3600
-    missed = float(row["requests"]) * (1 - float(row["slo_attainment"]))
+    missed = float(row["injected"]) * (1 - float(row["slo_attainment"]))
     gpu_h = float(row["gpu_hours"])
     return MISSED * missed + GPU_H * gpu_h + WAIT_H * wait_h, missed, gpu_h, wait_h
 
@@ -131,9 +131,11 @@ def environment(days, count):
 
 def replicas_of(weights, observation, most):
     """[environments, 1] of the linear agent: weights [environments, features + 1]."""
-    seen = observation["services"][:, 0, :]
-    rows = numpy.concatenate([seen, numpy.ones((len(seen), 1), numpy.float32)], axis=1)
-    return numpy.clip(numpy.ceil((rows * weights).sum(axis=1) * most - 1e-6), 1, most).astype(numpy.int32)[:, None]
+    seen = observation["services"][:, 0, :].astype(numpy.float64)
+    total = numpy.zeros(len(seen)) + weights[..., -1]
+    for feature in range(seen.shape[1]):  # one after the other: the same sum on every machine
+        total = total + seen[:, feature] * weights[..., feature]
+    return numpy.clip(numpy.ceil(total * most - 1e-6), 1, most).astype(numpy.int32)[:, None]
 
 
 def run_days(days, weights):

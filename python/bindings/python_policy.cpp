@@ -234,8 +234,7 @@ class PythonAgent {
     }
     agenda_.observe(view);
     while (agenda_.open(view, decision)) {
-      const auto size = [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; };
-      observation_.shape(1, size, agenda_.options().signals);
+      agenda_.make_room(observation_);
       agenda_.encode(view, observation_.slot(0));
       const auto action = ask();
       if (!action) return;

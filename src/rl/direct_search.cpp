@@ -352,7 +352,7 @@ class Search {
     Observation seen;
     std::vector<float> logits;
     for (StepResult result = env.reset(windows[w]); !result.done(); result = env.step(logits, best_action)) {
-      seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
+      env.agenda().make_room(seen);
       env.encode(seen.slot(0));
       forward_policy(config_.network, parameters, normaliser_, seen, logits);
     }

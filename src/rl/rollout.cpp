@@ -195,7 +195,7 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
 }
 
 void see(const Env& env, Observation& seen) {
-  seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
+  env.agenda().make_room(seen);
   env.encode(seen.slot(0));
   env.encode_privileged(seen.privileged.data());
 }
@@ -293,9 +293,10 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
       if (!results[w].done()) live.push_back(w);
     }
     if (live.empty()) break;
-    seen.shape(static_cast<std::uint32_t>(live.size()), [&](std::uint32_t i) {
+    const auto size = [&](std::uint32_t i) {
       return std::pair{envs[live[i]].agenda().size(), envs[live[i]].agenda().group_count()};
-    });
+    };
+    seen.shape(static_cast<std::uint32_t>(live.size()), size, envs[live[0]].options().agenda.signals);
     if (acting != Acting::heuristic) {
       for (std::uint32_t i = 0; i < live.size(); ++i) envs[live[i]].encode(seen.slot(i));
       forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);

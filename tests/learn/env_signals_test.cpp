@@ -171,12 +171,7 @@ TEST(EnvSignals, FeaturesAreThoseOfASlowReading) {
     Observation seen;
     const double full_w = 3 * (50 + 2 * 120 + 4 * 300);
     for (StepResult result = env.reset(window); !result.done(); result = env.step(drawn_action(env.agenda(), rng))) {
-      seen.shape(
-          1,
-          [&](std::uint32_t) {
-            return std::pair{env.agenda().size(), env.agenda().group_count()};
-          },
-          true);
+      env.agenda().make_room(seen);
       env.encode(seen.slot(0));
       const std::vector<double> shares{2.0 / 3, 1.0 / 3};
       std::vector<double> expected = slow_features({power.places[0].carbon_g_per_kwh, power.places[1].carbon_g_per_kwh},

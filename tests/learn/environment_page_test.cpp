@@ -196,7 +196,7 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfPlaces) {
   Observation seen;
   for (StepResult result = env.reset(windows->front()); !result.done();) {
     const Agenda& agenda = env.agenda();
-    seen.shape(1, [&](std::uint32_t) { return std::pair{agenda.size(), agenda.group_count()}; });
+    agenda.make_room(seen);
     env.encode(seen.slot(0));
     expect_in_range(agenda.placing() ? "PlaceFeature" : "JobFeature", seen.jobs, job_features);
     if (HasFatalFailure()) return;
@@ -232,12 +232,7 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfSignals) {
   Observation seen;
   for (StepResult result = env.reset(window); !result.done();) {
     const Agenda& agenda = env.agenda();
-    seen.shape(
-        1,
-        [&](std::uint32_t) {
-          return std::pair{agenda.size(), agenda.group_count()};
-        },
-        true);
+    agenda.make_room(seen);
     env.encode(seen.slot(0));
     expect_in_range("SignalFeature", seen.signals, signal_features);
     if (HasFatalFailure()) return;

@@ -106,6 +106,24 @@ TEST(TrainConfig, TakesOneShareOfTheWayOrSeveral) {
   EXPECT_EQ(shares(R"({"trace": "a", "search": {"shrink": [1, 0.25]}})"), (std::vector<double>{1, 0.25}));
 }
 
+TEST(TrainConfig, RefusesWhatDoesNotGoWithSignals) {
+  const auto refusal = [](const std::string& rest) {
+    const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");
+    return read ? "" : read.error().to_string();
+  };
+  const std::string signals = R"("env": {"signals": true}, "power": "frontier", )";
+  EXPECT_EQ(refusal(R"("env": {"signals": true})"), "x.json: /env/signals: expected false without power");
+  EXPECT_EQ(refusal(signals + R"("network": {"kind": "kernel"})"),
+            "x.json: /env/signals: expected false with a network other than index, which does not read them");
+  EXPECT_EQ(refusal(signals + R"("network": {"kind": "index"})"),
+            "x.json: /method: ppo learns the network index with env/signals only by steering: expected a "
+            "network/hold_s or hold_jobs, or cma_es or es");
+  EXPECT_EQ(refusal(signals + R"("network": {"kind": "index", "hold_s": 60})"), "");
+  EXPECT_EQ(refusal(R"("method": "cma_es", "network": {"kind": "index"},
+                       "constraints": {"reference": "sjf", "carbon_kg": 1})"),
+            "x.json: /constraints/carbon_kg: expected 0 without power, whose file says what is drawn");
+}
+
 TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
   const auto refusal = [](const std::string& rest) {
     const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");

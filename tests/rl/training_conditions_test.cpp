@@ -134,6 +134,49 @@ TEST_F(TrainingUnderConditions, AModelRunsAsItWasTrained) {
   EXPECT_GT(train_under("all together"), staged);
 }
 
+// Jobs can wait for a minute in which a kilowatt-hour emits a ninth.
+TEST_F(TrainingUnderConditions, AnAgentThatReadsSignalsEmitsLess) {
+  std::string carbon = "time_s,carbon_intensity\n";
+  for (int minute = 0; minute < 200; ++minute) {
+    carbon += std::to_string(60 * minute) + (minute % 2 == 0 ? ",900\n" : ",100\n");
+  }
+  folder_.write("carbon.csv", carbon);
+  config_.conditions.power =
+      folder_.write("power.json", R"({"gpus": {"any": {"idle_w": 0, "full_w": 300}}, "carbon": "carbon.csv"})");
+  config_.conditions.preemption = {};
+  config_.env.agenda = {.knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::sjf, .signals = true};
+  config_.env.weights = {};
+  config_.env.weights[reward_carbon] = 1;
+  config_.network = for_agenda({.kind = NetworkKind::index, .alpha = 1}, config_.env.agenda);
+  config_.search.generations = 12;
+  config_.search.population = 8;
+  const auto trained_by = [&](const std::string& name) {
+    const auto good = check_training(config_, jobs_, cluster_);
+    EXPECT_TRUE(good) << good.error().to_string();
+    const auto summary = train(
+        config_, jobs_, cluster_, folder_.path() + "/" + name, false, [](const TrainProgress&) {}, nullptr);
+    EXPECT_TRUE(summary) << summary.error().to_string();
+    return summary ? std::pair{summary->best_validation, summary->validation_heuristic} : std::pair{1.0, 1.0};
+  };
+  const auto [agent, heuristic] = trained_by("cma_es");
+  EXPECT_LT(agent, 0.9 * heuristic);
+
+  // Within half again of the heuristic's completion time, it still emits less.
+  config_.constraints.reference = "sjf{estimate=exact,skip=true}";
+  config_.constraints.most[bounded_avg_jct] = 1.5;
+  const auto [bound, before] = trained_by("bounded");
+  EXPECT_LE(bound, before);
+
+  config_.constraints = {};
+  config_.search.generations = 1;
+  config_.method = Method::es;
+  trained_by("es");
+  config_.method = Method::ppo;
+  config_.network.hold_jobs = 8;
+  config_.ppo.iterations = 1;
+  trained_by("ppo");
+}
+
 // It was refused: the policies that it is compared with ran without failures.
 TEST_F(TrainingUnderConditions, TheVerdictIsUnderTheSameConditions) {
   config_.test_at_end = true;
@@ -168,8 +211,11 @@ TEST_F(TrainingUnderConditions, WhatCannotBeHadIsToldBeforeATrainingBegins) {
   EXPECT_EQ(error_of(config), "windows/jobs: the test part has 20 jobs; expected at least the 30 of one window");
   config = config_;
   config.conditions.failures = folder_.write("log.csv", "time_s,node,event\n3,1,down\n");
-  EXPECT_EQ(error_of(config), config.conditions.failures +
-                                  ": expected laws alone; a log of outages is of one time, and windows are of many");
+  EXPECT_EQ(error_of(config), "none") << "windows keep the trace's clock";
+  config.windows.arrival_scale = 2;
+  EXPECT_EQ(error_of(config),
+            config.conditions.failures +
+                ": expected laws alone with arrivals that are moved; a log of outages stays where it is");
   config = config_;
   config.conditions.stages = folder_.path() + "/none.json";
   EXPECT_EQ(error_of(config), folder_.path() + "/none.json: cannot be opened");

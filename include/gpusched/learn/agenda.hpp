@@ -131,10 +131,21 @@ class Agenda {
     detail::with_agenda(kind_, [&view](auto& agenda) { agenda.change_hands(view); });
   }
 
+  /// Makes room for the open choice alone.
+  void make_room(Observation& seen) const {
+    seen.shape(
+        1,
+        [this](std::uint32_t) {
+          return std::pair{size(), group_count()};
+        },
+        options_.signals);
+  }
   /// Writes the open choice. With AgendaOptions::signals the run must have a power model (View::knows_power).
   void encode(const View& view, const ObservationSlot& slot) const {
     detail::with_agenda(kind_, [&view, &slot](const auto& agenda) { agenda.encode(view, slot); });
-    if (options_.signals) signals_.write(view, slot.signals);
+    if (!options_.signals) return;
+    GPUSCHED_ASSERT(slot.signals != nullptr && view.knows_power(), "signals need a power model, and room");
+    signals_.write(view, slot.signals);
   }
 
   /// Jobs that wait. Precondition: !ranks().

@@ -106,8 +106,7 @@ void RlPolicy::decide(const View& view, Decision& decision) {
 }
 
 void RlPolicy::see(const View& view) {
-  const auto size = [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; };
-  observation_.shape(1, size, model_.agenda.signals);
+  agenda_.make_room(observation_);
   agenda_.encode(view, observation_.slot(0));
 }
 

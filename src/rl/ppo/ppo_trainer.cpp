@@ -299,7 +299,8 @@ class Trainer {
     const AgendaOptions& own = config_.env.agenda;
     const AgendaOptions& its = model->agenda;
     if (its.mode == own.mode && its.knowledge == own.knowledge && its.heuristic == own.heuristic &&
-        its.choose_nodes == own.choose_nodes && its.node_speeds == own.node_speeds) {
+        its.choose_nodes == own.choose_nodes && its.node_speeds == own.node_speeds && its.signals == own.signals &&
+        its.forecast == own.forecast) {
       return model;
     }
     return Unexpected{Error{.message = "is a model of another env/mode, knowledge, heuristic or choose_nodes",

@@ -274,7 +274,7 @@ class ServiceEnv {
       const auto came = static_cast<std::uint32_t>(ledger.counts().injected);
       for (; track.seen < came; ++track.seen) track.open.push_back(track.seen);
       track.ended = track.missed = 0;
-      std::erase_if(track.open, [&](std::uint32_t request) {
+      std::erase_if(track.open, [this, &i, &track, &ledger](std::uint32_t request) {
         if (ledger.records()[request].end == Time::max()) return false;
         ++track.ended;
         const bool is_answered = ledger.records()[request].phase == RequestPhase::completed;
@@ -310,7 +310,7 @@ class ServiceEnv {
     const Track& track = tracks_[service];
     const ServiceSpec& spec = specs()[service];
     const double most = spec.most;
-    const auto rate = [&](double arrivals_s) {
+    const auto rate = [this, &service, &most](double arrivals_s) {
       return static_cast<float>(std::min(4.0, worth(service, arrivals_s) / most));
     };
     const RequestCounts& counts = engine_->services().requests(service).counts();

@@ -50,10 +50,11 @@ REFUSED = (
     ("`--communication`", "`--span-speed`, also `--span-speed throughputs`; no `links`, so a cluster that is a pool"),
     ("`--reference-span`", "no `--span-speed` and no `--communication`"),
     ("`--placement skew`", "no `--communication`"),
-    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`, signals in `--power` that change"),
     ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`"),
+    ("`arrival_scale` of `train` and `VectorEnv`, but 1",
+     "a log of outages in `--failures`, signals in `--power` that change"),
     ("shuffled windows of `train`",
-     "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`, `--power`"),
+     "a log of outages in `--failures`; `--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`, `--power`"),
     ("several `cluster_scales` of `train`", "`--failures`, `--changes`, `--power`"),
     ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`, `--services`, `--trials`"),
 )

@@ -94,7 +94,7 @@ TEST(ConditionTable, ACommandTakesTheRowAsItIs) {
 }
 
 TEST(ConditionTable, NoTakerIsForgotten) {
-  std::set<std::string> takers{"VectorEnv"};
+  std::set<std::string> takers{"VectorEnv", "ServiceVectorEnv"};
   for (const auto& [taker, paths] : offered()) takers.insert(taker);
   EXPECT_EQ(takers, std::set<std::string>(condition_takers.begin(), condition_takers.end()));
 }

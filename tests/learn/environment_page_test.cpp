@@ -46,22 +46,6 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// The fields of a row: one, a list of alike ones, or, where price_level stands for all, those of carbon once more.
-void add_fields(const std::vector<std::string>& cells, const std::string& range, std::vector<DocumentedField>& fields) {
-  if (cells[1].starts_with("price_level")) {
-    const std::vector<DocumentedField> carbon(fields.begin(), fields.begin() + carbon_least_in + 1);
-    for (const DocumentedField& field : carbon) {
-      fields.push_back({"price" + field.name.substr(field.name.find('_')), field.least, field.most});
-    }
-    return;
-  }
-  std::istringstream names(cells[1]);
-  for (std::string name; std::getline(names, name, ',');) {
-    const std::size_t begin = name.find_first_not_of(" `"), end = name.find_last_not_of(" `");
-    fields.push_back(field_of(name.substr(begin, end + 1 - begin), range));
-  }
-}
-
 /// The fields of the page by the heading above them.
 std::map<std::string, std::vector<DocumentedField>> documented_fields() {
   std::map<std::string, std::vector<DocumentedField>> tables;
@@ -74,8 +58,8 @@ std::map<std::string, std::vector<DocumentedField>> documented_fields() {
     const std::vector<std::string> cells = cells_of(line);
     if (cells[0] == "#") {
       for (range_column = 0; range_column < cells.size() && cells[range_column] != "range";) ++range_column;
-    } else if (cells[0].find_first_of("0123456789") == 0) {
-      add_fields(cells, cells.at(range_column), tables[heading]);
+    } else if (cells[0].find_first_not_of("0123456789") == std::string::npos) {
+      tables[heading].push_back(field_of(cells[1], cells.at(range_column)));
     }
   }
   return tables;

@@ -171,10 +171,6 @@ TEST_F(TrainingUnderConditions, AnAgentThatReadsSignalsEmitsLess) {
   config_.search.generations = 1;
   config_.method = Method::es;
   trained_by("es");
-  config_.method = Method::ppo;
-  config_.network.hold_jobs = 8;
-  config_.ppo.iterations = 1;
-  trained_by("ppo");
 }
 
 // It was refused: the policies that it is compared with ran without failures.

@@ -15,11 +15,11 @@ TRACE = "synthetic:philly:600"
 SHAPES = {"job_mean": 12, "job_scale": 12, "global_mean": 14, "global_scale": 14}
 
 
-def random_model(folder, kind, hidden=0, mode="fit_or_wait", seed=1):
+def random_model(folder, kind, hidden=0, mode="fit_or_wait", seed=1, signals=False):
     """A folder with random weights; the critic behind them has two hidden layers of 4 units."""
     draw = numpy.random.default_rng(seed)
     width, critic, seen = 8, 4, 12 + 4 + 14 + 6
-    count = 1 + sum((i + 1) * o for i, o in models._layers(kind, width, hidden).values())
+    count = 1 + sum((i + 1) * o for i, o in models._layers(kind, width, hidden, signals).values())
     count += (seen + 1) * critic + (critic + 1) * critic + critic + 1
     parameters = draw.normal(0, 0.5, count).astype("<f4")
     folder.mkdir()
@@ -27,17 +27,17 @@ def random_model(folder, kind, hidden=0, mode="fit_or_wait", seed=1):
     (folder / "model.json").write_text(json.dumps({
         "format": "gpusched trained scheduler", "version": 1, "job_features": 12, "global_features": 14, "group_features": 4,
         "agenda": {"mode": mode, "knowledge": "oracle", "heuristic": "sjf", "max_jobs": 64, "choose_nodes": False,
-                   "sc20_backfill": False, "starvation_s": 7200.0 if mode == "fit_or_wait" else 0.0},
+                   "sc20_backfill": False, "starvation_s": 7200.0 if mode == "fit_or_wait" else 0.0, "signals": signals},
         "network": {"kind": kind, "width": width, "heads": 2, "critic_width": critic, "alpha": 1.0, "hidden": hidden, "hold_s": 0.0,
                     "deviation": 0.1},
         "normaliser": {name: (draw.uniform(0.5, 1.5, size) if "scale" in name else draw.normal(0, 0.3, size)).astype("f4").tolist()
                        for name, size in SHAPES.items()},
-        "parameters": count, "weights_crc32c": models._crc32c(parameters.tobytes())}))
+        **({"signal_features": 22} if signals else {}), "parameters": count, "weights_crc32c": models._crc32c(parameters.tobytes())}))
     return str(folder)
 
 
-def hashes(folder):
-    runs = gs.replay(TRACE, "4x8", [f"rl:{folder}", gs.load_model(folder), "fifo"], oversize="drop")
+def hashes(folder, **options):
+    runs = gs.replay(TRACE, "4x8", [f"rl:{folder}", gs.load_model(folder), "fifo"], oversize="drop", **options)
     assert runs[0].history_hash != runs[2].history_hash
     return runs[0].history_hash, runs[1].history_hash
 
@@ -46,6 +46,33 @@ def hashes(folder):
 def test_shipped_models_choose_alike(name):
     program, python = hashes(os.path.join(MODELS, name))
     assert program == python
+
+
+@pytest.fixture
+def power(tmp_path):
+    hours = "".join(f"{hour},{200 + 90 * ((hour * 7) % 5)}\n" for hour in range(400))
+    (tmp_path / "carbon.csv").write_text("hour,carbon_intensity\n" + hours)
+    (tmp_path / "power.json").write_text(json.dumps({"gpus": {"any": {"full_w": 300}}, "carbon": "carbon.csv"}))
+    return tmp_path / "power.json"
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+def test_a_network_that_reads_signals_chooses_alike(tmp_path, power, hidden):
+    folder = random_model(tmp_path / "model", "index", hidden, signals=True)
+    program, python = hashes(folder, power=power)
+    assert program == python
+    with pytest.raises(gs.Error, match="power caps"):
+        hashes(folder)
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+def test_a_network_that_reads_signals_is_an_onnx_file(tmp_path, power, hidden):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    folder = random_model(tmp_path / "model", "index", hidden, signals=True)
+    gs.export_onnx(folder, tmp_path / "model.onnx")
+    runs = gs.replay(TRACE, "4x8", [f"rl:{folder}", gs.onnx_agent(tmp_path / "model.onnx")], oversize="drop", power=power)
+    assert runs[0].history_hash == runs[1].history_hash
 
 
 EVERY_NETWORK = pytest.mark.parametrize("kind, hidden, mode", [

@@ -55,6 +55,25 @@ def test_one_replica_for_ever_is_the_run_without_an_autoscaler(files):
     assert totals["missed"][0] < 0
 
 
+@pytest.mark.parametrize("policy", ["priority", "fifo"])
+@pytest.mark.parametrize("given", range(16))
+def test_jobs_wait_as_in_the_run_under_any_conditions(files, policy, given):
+    texts = {"failures": {"node": {"mtbf_h": 0.2, "repair_h": 0.03}}, "stages": {"provision_s": 10, "transfer_gib_per_s": 1},
+             "power": {"gpus": {"any": {"idle_w": 30, "full_w": 300, "limits": [{"limit_w": 150, "draw": 0.5, "speed": 0.7},
+                                                                                  {"limit_w": 300}]}}, "caps": [{"w": 1500}]}}
+    for name, text in texts.items():
+        (files / f"{name}.json").write_text(json.dumps(text))
+    options = {name: files / f"{name}.json" for bit, name in enumerate(texts) if given & 1 << bit}
+    if given & 8:
+        options["restart_cost"] = 20
+    env = gs.ServiceVectorEnv(str(files / "jobs.csv"), "2x4", files / "services.json", 1, policy=policy, period_s=45, **options)
+    totals = totals_of(env, 1)
+    jobs = gs.replay(files / "jobs.csv", cluster="2x4", policies=[policy], services=files / "fixed.json", **options).runs[0].jobs
+    own = [i for i, job in enumerate(jobs["job_id"]) if not str(job).startswith("chat")]
+    for name, column in (("wait", "wait_s"), ("jct", "jct_s")):
+        assert -totals[name][0] == pytest.approx(sum(jobs[column][i] for i in own), rel=1e-6, abs=1e-3), name
+
+
 def test_more_replicas_miss_less_and_cost_more(files):
     few, many = totals_of(make(files), 1), totals_of(make(files), 4)
     assert many["missed"][0] > few["missed"][0] and many["replicas"][0] < few["replicas"][0]

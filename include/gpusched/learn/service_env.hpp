@@ -40,7 +40,7 @@ enum ServiceRewardTerm : std::uint8_t {
   service_reward_replicas,  ///< -(GPU-hours that replicas held)
   service_reward_wait,      ///< -(sum of waiting times of jobs), seconds
   service_reward_jct,       ///< -(sum of completion times of jobs), seconds
-  service_reward_energy,    ///< -(kWh at the meter); this and what follows is 0 without RunInputs::power
+  service_reward_energy,    ///< -(kWh at the meter, to the last request); 0, as what follows, without RunInputs::power
   service_reward_carbon,    ///< -(kg CO2e emitted)
   service_reward_money,     ///< -(USD for electricity and GPUs)
   service_reward_terms,

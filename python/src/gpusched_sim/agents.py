@@ -134,8 +134,8 @@ def mark_onnx(path: Any, env: Any) -> None:
 def onnx_agent(path: Any, env: Any = None, *, name: str = "", **options: Any) -> Agent:
     """Reads an agent from an ONNX file; onnxruntime runs it on one thread.
 
-    The network's inputs are called as arrays of the observation are (`jobs`, `prior`, `action_mask`, `groups`, `global`; not
-    all need be there) and have a first axis for environments. Its first output is an action or a score for each.
+    The network's inputs are called as arrays of the observation are (`jobs`, `prior`, `action_mask`, `groups`, `global`,
+    `signals`; not all need be there) and have a first axis for environments. Its first output is an action or a score for each.
 
     Parameters
     ----------

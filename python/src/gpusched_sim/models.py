@@ -18,7 +18,8 @@ from . import _core
 from .agents import Agent
 
 _MASKED = numpy.float32(-1e30)
-_JOB, _GROUP, _GLOBAL = 12, 4, 14
+_JOB, _GROUP, _GLOBAL, _SIGNALS = 12, 4, 14, 22
+_LOG_KNOWN = 1  # of a job's features
 # Terms: (feature, the feature of the job it is multiplied by or None, the same of the whole), by their numbers in
 # docs/environment.md.
 _INDEX_TERMS = ([(i, None, None) for i in (1, 2, 8, 0, 4, 9, 10)]
@@ -40,7 +41,7 @@ class _Layer(NamedTuple):
         return (inputs.astype(numpy.float64) @ self.weights.T + self.biases).astype(numpy.float32)
 
 
-def _layers(kind: str, width: int, hidden: int) -> dict[str, tuple[int, int]]:
+def _layers(kind: str, width: int, hidden: int, signals: bool = False) -> dict[str, tuple[int, int]]:
     """(inputs, outputs) of each layer, in the order of the parameters."""
     if kind in ("kernel", "kernel@sc20"):
         return {"encode1": (_JOB + _GLOBAL if kind == "kernel" else 8, 32), "encode2": (32, 16), "score1": (16, 8),
@@ -50,6 +51,8 @@ def _layers(kind: str, width: int, hidden: int) -> dict[str, tuple[int, int]]:
         shapes = {"score2": (terms, 1)}
         if kind == "index":
             shapes["wait"] = (len(_INDEX_WAIT), 1)
+        if kind == "index" and signals:
+            shapes.update(signal_wait=(_SIGNALS, 1), signal_known=(_SIGNALS, 1))
         if hidden:
             shapes.update(correct1=(terms + (_GLOBAL if kind == "index" else 0), hidden), correct2=(hidden, 1))
         return shapes
@@ -84,20 +87,21 @@ class _Network:
         self.kind, self.heads = network["kind"], network["heads"]
         self.alpha, at = parameters[0], 1
         self.layers = {}
-        for name, (inputs, outputs) in _layers(self.kind, network["width"], network["hidden"]).items():
+        for name, (inputs, outputs) in _layers(self.kind, network["width"], network["hidden"], model["agenda"].get("signals", False)).items():
             weights = parameters[at:at + inputs * outputs].reshape(outputs, inputs)
             at += inputs * outputs
             self.layers[name] = _Layer(weights, parameters[at:at + outputs])
             at += outputs
         self.means = {name: numpy.asarray(normaliser[name], dtype=numpy.float32) for name in normaliser}
 
-    def scores(self, jobs: numpy.ndarray, groups: numpy.ndarray, whole: numpy.ndarray) -> tuple[numpy.ndarray, Any]:
+    def scores(self, jobs: numpy.ndarray, groups: numpy.ndarray, whole: numpy.ndarray,
+               signals: numpy.ndarray | None = None) -> tuple[numpy.ndarray, Any]:
         jobs = (jobs - self.means["job_mean"]) * self.means["job_scale"]
         whole = (whole - self.means["global_mean"]) * self.means["global_scale"]
         if self.kind in ("kernel", "kernel@sc20"):
             return self._alone(jobs, whole)
         if self.kind in ("index", "rank"):
-            return self._linear(jobs, whole)
+            return self._linear(jobs, whole, signals)
         return self._together(jobs, groups, whole)
 
     def _alone(self, jobs, whole):
@@ -113,14 +117,18 @@ class _Network:
         scores = layers["score2"](rows)[:, 0]
         return scores[:-1], scores[-1]
 
-    def _linear(self, jobs, whole):
+    def _linear(self, jobs, whole, signals):
         layers, index = self.layers, self.kind == "index"
         terms = _products(_INDEX_TERMS if index else _RANK_TERMS, jobs, whole)
         scores = layers["score2"](terms)[:, 0]
         if "correct1" in layers:
             seen = numpy.concatenate([terms, numpy.broadcast_to(whole, (len(jobs), _GLOBAL))], axis=1) if index else terms
             scores = scores + layers["correct2"](_relu(layers["correct1"](seen)))[:, 0]
-        return scores, layers["wait"](whole[_INDEX_WAIT])[0] if index else 0.0
+        wait = layers["wait"](whole[_INDEX_WAIT])[0] if index else 0.0
+        if "signal_wait" in layers:  # which also weigh the known run time
+            wait = wait + layers["signal_wait"](signals)[0]
+            scores = scores + jobs[:, _LOG_KNOWN] * layers["signal_known"](signals)[0]
+        return scores, wait
 
     def _together(self, jobs, groups, whole):
         layers = self.layers
@@ -150,7 +158,8 @@ class _Network:
             if not there.any():
                 continue
             groups = observation["groups"][e]
-            scores, wait = self.scores(jobs[there], groups[groups.any(axis=1)], observation["global"][e])
+            signals = observation["signals"][e] if "signal_wait" in self.layers else None
+            scores, wait = self.scores(jobs[there], groups[groups.any(axis=1)], observation["global"][e], signals)
             logits[e, :-1][there] = self.alpha * prior[e, :-1][there] + scores
             logits[e, -1] = self.alpha * prior[e, -1] + wait
         return numpy.where(mask != 0, logits, _MASKED)
@@ -183,8 +192,8 @@ def _read(folder: str) -> tuple[dict[str, Any], _Network]:
     if len(data) != 4 * model["parameters"] or _crc32c(data) != model["weights_crc32c"]:
         raise _core.Error(f"{folder}/weights.bin: does not match size and checksum in model.json")
     network = model["network"] = dict({"hidden": 0, "hold_s": 0, "hold_jobs": 0, "heads": 4, "width": 32}, **model["network"])
-    if network["hold_s"] or network["hold_jobs"] or model["agenda"].get("node_speeds") or model["agenda"].get("signals"):
-        raise _core.Error(f"{path}: a network that steers, chooses GPU types or reads signals; run it as 'rl:{folder}'")
+    if network["hold_s"] or network["hold_jobs"] or model["agenda"].get("node_speeds"):
+        raise _core.Error(f"{path}: a network that steers or chooses GPU types; run it as 'rl:{folder}'")
     options = {name: value for name, value in model["agenda"].items() if value != 0 or name != "starvation_s"}
     return options, _Network(model, numpy.frombuffer(data, dtype="<f4"))
 
@@ -208,7 +217,7 @@ def load_model(folder: str | os.PathLike) -> Agent:
     ------
     Error
         A file is missing or is no such model; or the network is one whose weights are actions themselves (hold_s, hold_jobs)
-        or that chooses GPU types (node_speeds) or reads signals, which `"rl:FOLDER"` runs.
+        or that chooses GPU types (node_speeds), which `"rl:FOLDER"` runs.
     """
     options, act = _read(os.fspath(folder))
     preempt = options["mode"] == "preempt"

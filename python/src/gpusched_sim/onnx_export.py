@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from .agents import _METADATA
-from .models import _GLOBAL, _GROUP, _INDEX_TERMS, _INDEX_WAIT, _JOB, _MASKED, _RANK_TERMS, _Network, _read
+from .models import _GLOBAL, _GROUP, _INDEX_TERMS, _INDEX_WAIT, _JOB, _LOG_KNOWN, _MASKED, _RANK_TERMS, _SIGNALS, _Network, _read
 
 _OPSET = 17
 
@@ -99,6 +99,10 @@ class _Graph:
         if "correct1" in self.network.layers:
             seen = self.beside(terms, whole) if is_index else terms
             scores = self("Add", scores, self.layer("correct2", self.relu_layer("correct1", seen)))
+        if "signal_wait" in self.network.layers:
+            gain = self("Unsqueeze", self.layer("signal_known", "signals"), self.integers(1))
+            scores = self("Add", scores, self("Mul", self.columns(jobs, [_LOG_KNOWN]), gain))
+            return scores, self("Add", self.layer("wait", self.columns(whole, _INDEX_WAIT)), self.layer("signal_wait", "signals"))
         if is_index:
             return scores, self.layer("wait", self.columns(whole, _INDEX_WAIT))
         return scores, self("Mul", self.columns(whole, [0]), self.constant(0))
@@ -137,7 +141,7 @@ class _Graph:
         """The file: inputs and output as `onnx_agent` reads them."""
         helper, kinds = self.onnx.helper, self.onnx.TensorProto
         shapes = {"jobs": ["E", "R", _JOB], "groups": ["E", "G", _GROUP], "global": ["E", _GLOBAL], "prior": ["E", "A"],
-                  "action_mask": ["E", "A"]}
+                  "action_mask": ["E", "A"], "signals": ["E", _SIGNALS]}
         there = self.there("jobs")
         every = self("Pad", self("Squeeze", self("Cast", there, to=kinds.FLOAT), self.integers(2)), self.integers(0, 0, 0, 1),
                      self.constant(1))
@@ -162,8 +166,8 @@ def export_onnx(folder: str | os.PathLike, path: str | os.PathLike) -> None:
     folder : str or os.PathLike
         As `load_model` takes it.
     path : str or os.PathLike
-        The file. Inputs: `jobs` [E, R, 12], `groups` [E, G, 4], `global` [E, 14], `prior` and `action_mask` [E, R + 1], those that
-        the network needs, in single precision, with any E and R; output: `logits` [E, R + 1], in mode preempt [E, R].
+        The file. Inputs: `jobs` [E, R, 12], `groups` [E, G, 4], `global` [E, 14], `signals` [E, 22], `prior` and `action_mask`
+        [E, R + 1], those that the network needs, in single precision, with any E and R; output: `logits` [E, R + 1], in mode preempt [E, R].
 
     Raises
     ------

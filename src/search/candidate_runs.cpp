@@ -11,6 +11,7 @@
 #include "src/sim/metric_table.hpp"
 #include "src/sim/site_stretch.hpp"
 #include "src/sweep/sweep_file.hpp"
+#include "src/world/fit_to_cluster.hpp"
 
 namespace gpusched {
 namespace {
@@ -133,6 +134,8 @@ Result<void> CandidateRuns::read_input(const SweepPoint& point) {
   if (!trace) return Unexpected{trace.error()};
   auto sites = read_sites(point.sites, scenario_.trace, trace->jobs, scenario_.seed);
   if (!sites) return Unexpected{sites.error()};
+  if (auto fits = check_fits_a_site(trace->jobs, sites->clusters, scenario_.trace); !fits)
+    return Unexpected{fits.error()};
   input_ = std::make_unique<RunInput>(RunInput{.trace = *std::move(trace), .cluster = {.name = point.sites}});
   sites_ = std::make_unique<SitesOfRun>(*std::move(sites));
   router_ = point.router;

@@ -12,6 +12,7 @@
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/sim/run_fields.hpp"
 #include "src/sim/scenario.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched {
@@ -181,6 +182,9 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   if (!counts) input.options.placement = *placement_from_name(options.conditions.placement);
   if (counts) {
     if (auto done = pool(input.sites); !done) return Unexpected{done.error()};
+  }
+  if (auto done = check_fits_a_site(input.trace.jobs, input.sites.clusters, options.trace); !done) {
+    return Unexpected{done.error()};
   }
   input.options.preemption = options.conditions.preemption;
   input.options.seed = options.seed;

@@ -26,6 +26,8 @@ class EmptyClusterFit {
     }
   }
 
+  // All of its tasks fit.
+  bool holds(JobId job) { return tasks(job) == jobs_.shape(job).tasks; }
   // Tasks of the job that fit, up to what it asks for.
   std::uint32_t tasks(JobId job) {
     const std::uint32_t queue = queue_of_vc_[jobs_.vc(job)];
@@ -74,21 +76,40 @@ std::string demand(const Shape& shape) {
   return text;
 }
 
+std::string what_asks(const JobTable& jobs, JobId job) {
+  const std::string& spec = jobs.gpu_specs()[jobs.shape(job).gpu_spec];
+  return "job '" + jobs.external_id(job) + "' asks for " + demand(jobs.shape(job)) +
+         (spec.empty() ? "" : " of type " + spec);
+}
+
 }  // namespace
+
+Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> sites, const std::string& file) {
+  std::vector<EmptyClusterFit> fits;
+  fits.reserve(sites.size());
+  for (const Cluster& site : sites) fits.emplace_back(jobs, site);
+  std::vector<JobId> misfits;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const auto holds = [i](EmptyClusterFit& fit) { return fit.holds(JobId{i}); };
+    if (std::none_of(fits.begin(), fits.end(), holds)) misfits.push_back(JobId{i});
+  }
+  if (misfits.empty()) return {};
+  return Unexpected{Error{.message = what_asks(jobs, misfits.front()) +
+                                     ", which no site can ever provide; such jobs: " + std::to_string(misfits.size()) +
+                                     "; leave them out with --where",
+                          .file = file}};
+}
 
 Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode) {
   EmptyClusterFit fit(trace.jobs, cluster);
   std::vector<JobId> misfits;
   for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) {
-    if (fit.tasks(JobId{i}) < trace.jobs.shape(JobId{i}).tasks) misfits.push_back(JobId{i});
+    if (!fit.holds(JobId{i})) misfits.push_back(JobId{i});
   }
   if (misfits.empty()) return trace;
   if (mode == Oversize::refuse) {
-    const JobId job = misfits.front();
-    const std::string& spec = trace.jobs.gpu_specs()[trace.jobs.shape(job).gpu_spec];
-    return Unexpected{Error{.message = "job '" + trace.jobs.external_id(job) + "' asks for " +
-                                       demand(trace.jobs.shape(job)) + (spec.empty() ? "" : " of type " + spec) +
-                                       ", which cluster " + cluster.name + " (" + std::to_string(cluster.total_gpus()) +
+    return Unexpected{Error{.message = what_asks(trace.jobs, misfits.front()) + ", which cluster " + cluster.name +
+                                       " (" + std::to_string(cluster.total_gpus()) +
                                        " GPUs) can never provide; such jobs: " + std::to_string(misfits.size()) +
                                        "; use --oversize drop or --oversize clamp",
                             .file = trace.report.path}};

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -23,5 +26,8 @@ constexpr Oversize oversize_from_word(std::string_view word) {
 /// Makes every job fit the empty cluster: refuses with an error that names the first that does not, drops such jobs
 /// (the report counts them), or clamps gangs to as many tasks as fit.
 Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode);
+
+/// Error: a job fits none of the empty clusters of `sites`. `file`: the trace, for the message.
+Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> sites, const std::string& file);
 
 }  // namespace gpusched

@@ -88,6 +88,28 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
   }
 }
 
+// It was found in mid-run, as a fault of the router.
+TEST(Federate, AJobThatFitsNoSiteIsToldBeforeARun) {
+  const TempFolder folder;
+  FederateOptions options;
+  options.routers = {"local"};
+  options.trace = folder.write("jobs.csv",
+                               "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n0,0,10,9,1000\n1,0,10,8,1000\n"
+                               "2,5,10,1,9000\n3,9,10,13,1000\n");
+  options.sites =
+      folder.write("sites.json", R"({"sites": [{"name": "a", "cluster": "3x4"}, {"name": "b", "cluster": "1x8"}]})");
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_federate(options, registry);
+  ASSERT_FALSE(input);
+  EXPECT_EQ(input.error().to_string(),
+            options.trace +
+                ": job '2' asks for 9 GPUs, which no site can ever provide; such jobs: 2; leave them out with --where");
+  options.conditions.placement = "count";  // without nodes 9 GPUs are 9 GPUs
+  options.trace = folder.write("fewer.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n2,5,10,1,9000\n");
+  const auto pooled = load_federate(options, registry);
+  EXPECT_TRUE(pooled) << pooled.error().to_string();
+}
+
 TEST(Federate, FilesTellSitesAndTransfers) {
   const TempFolder folder;
   folder.write("jobs.csv", job_rows);

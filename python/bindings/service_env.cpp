@@ -104,13 +104,23 @@ Result<ServiceScene> made_scene(const Trace* trace, const std::string& cluster, 
 
 using Replicas = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// The environments, and what their scenes point at.
+// What environments borrow; kept by each of them and by their states.
+struct ServiceData {
+  std::deque<PlacedServices> placed;  // their addresses stay
+  std::vector<ServiceScene> scenes;
+};
+
+struct PyServiceState {
+  std::shared_ptr<const ServiceData> data;
+  ServiceVectorEnv::State state;
+};
+
 class PyServiceEnv {
  public:
-  PyServiceEnv(std::deque<PlacedServices> placed, std::vector<ServiceScene> scenes, const ServiceEnvRequest& request)
-      : placed_(std::move(placed)),
-        scenes_(std::move(scenes)),
-        env_(scenes_, request.options, request.environments, request.threads) {}
+  PyServiceEnv(std::shared_ptr<const ServiceData> data, const ServiceEnvRequest& request)
+      : data_(std::move(data)),
+        request_(request),
+        env_(data_->scenes, request.options, request.environments, request.threads) {}
 
   void reset(std::uint64_t seed) {
     const nb::gil_scoped_release unlocked;
@@ -184,8 +194,25 @@ class PyServiceEnv {
   }
   [[nodiscard]] bool is_open() const { return is_open_; }
 
+  [[nodiscard]] std::unique_ptr<PyServiceState> save() const {
+    if (!is_open_) throw InputError("call reset() first");
+    return std::make_unique<PyServiceState>(PyServiceState{data_, env_.save()});
+  }
+  void restore(const PyServiceState& state) {
+    if (state.data != data_ || state.state.envs.size() != env_.count()) {
+      throw InputError("state: expected one of this environment or of its copies");
+    }
+    env_.restore(state.state);
+    is_open_ = true;
+  }
+  [[nodiscard]] std::unique_ptr<PyServiceEnv> fork() const {
+    auto other = std::make_unique<PyServiceEnv>(data_, request_);
+    if (is_open_) other->restore({data_, env_.save()});
+    return other;
+  }
+
  private:
-  [[nodiscard]] const ServiceModel& first() const { return *scenes_.front().inputs.services; }
+  [[nodiscard]] const ServiceModel& first() const { return *data_->scenes.front().inputs.services; }
   [[nodiscard]] nb::object rows_of(const std::vector<float>& values) const {
     return shaped(std::vector<float>(values), {values.size() / env_.size(), env_.size()});
   }
@@ -196,8 +223,8 @@ class PyServiceEnv {
     return column(std::move(all));
   }
 
-  std::deque<PlacedServices> placed_;
-  std::vector<ServiceScene> scenes_;
+  std::shared_ptr<const ServiceData> data_;
+  ServiceEnvRequest request_;
   ServiceVectorEnv env_;
   bool is_open_ = false;
 };
@@ -218,8 +245,8 @@ std::unique_ptr<PyServiceEnv> make_service_env(const std::vector<PyTrace>& trace
                                                const std::vector<std::string>& services, const std::string& json) {
   ServiceEnvRequest request = service_env_request(json);
   const std::size_t count = std::max({traces.size(), clusters.size(), services.size()});
-  std::deque<PlacedServices> placed;
-  std::vector<ServiceScene> scenes;
+  auto data = std::make_shared<ServiceData>();
+  std::vector<ServiceScene>& scenes = data->scenes;
   std::optional<Error> wrong;
   std::atomic<bool> stop = false;
   for (std::size_t i = 0; i < count && !wrong; ++i) {
@@ -227,7 +254,7 @@ std::unique_ptr<PyServiceEnv> make_service_env(const std::vector<PyTrace>& trace
     const std::string& cluster = of_scene(clusters, i, count, "cluster");
     request.conditions.services = of_scene(services, i, count, "services");
     run_unlocked(stop, [&] {
-      auto scene = made_scene(trace, cluster, request, placed.emplace_back());
+      auto scene = made_scene(trace, cluster, request, data->placed.emplace_back());
       if (!scene) {
         wrong = scene.error();
       } else {
@@ -246,7 +273,7 @@ std::unique_ptr<PyServiceEnv> make_service_env(const std::vector<PyTrace>& trace
   if (!std::all_of(scenes.begin(), scenes.end(), alike)) {
     throw InputError("services: expected the same services, with as many replicas at most, in every scene");
   }
-  return std::make_unique<PyServiceEnv>(std::move(placed), std::move(scenes), request);
+  return std::make_unique<PyServiceEnv>(std::move(data), request);
 }
 
 nb::list service_env_keywords() {
@@ -259,6 +286,7 @@ nb::list service_env_keywords() {
 }  // namespace
 
 void bind_service_env(nb::module_& module) {
+  nb::class_<PyServiceState>(module, "ServiceEnvState", "Where the environments of a ServiceVectorEnv stand.");
   nb::class_<PyServiceEnv>(module, "CoreServiceEnv")
       .def("reset", &PyServiceEnv::reset, nb::arg("seed"))
       .def("step", &PyServiceEnv::step, nb::arg("replicas").noconvert())
@@ -273,6 +301,9 @@ void bind_service_env(nb::module_& module) {
       .def("truncated", &PyServiceEnv::truncated)
       .def("needed", &PyServiceEnv::needed)
       .def("now_s", &PyServiceEnv::now_s)
+      .def("save", &PyServiceEnv::save)
+      .def("restore", &PyServiceEnv::restore, nb::arg("state"))
+      .def("fork", &PyServiceEnv::fork)
       .def_prop_ro("names", &PyServiceEnv::names)
       .def_prop_ro("most", &PyServiceEnv::most)
       .def_prop_ro("is_open", &PyServiceEnv::is_open);

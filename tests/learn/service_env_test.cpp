@@ -227,6 +227,12 @@ TEST(ServiceVectorEnv, AnyNumberOfThreadsGivesTheSameSteps) {
     ended += one.batch().ended.size();
   }
   EXPECT_GT(ended, 10u);
+  const ServiceVectorEnv::State state = one.save();
+  three.restore(state);
+  const std::vector<std::int32_t> two(5, 2);
+  one.step(two);
+  three.step(two);
+  EXPECT_EQ(one.batch().observation, three.batch().observation);
 }
 
 }  // namespace

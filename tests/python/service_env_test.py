@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas of services as an environment, and signals in the other one."""
+import copy as copies
 import json
 
 import numpy
@@ -116,6 +117,31 @@ def test_bad_input_is_one_line(files, call, message):
     with pytest.raises(gs.Error) as raised:
         call(files)
     assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_copies_and_states_go_on_alike(files):
+    env = make(files, 3, period_s=30)
+    with pytest.raises(gs.Error, match="reset"):
+        env.get_state()
+    env.reset(seed=4)
+    actions = [env.action_space.sample() for _ in range(60)]
+    for action in actions[:20]:
+        env.step(action)
+    state, copy = env.get_state(), copies.deepcopy(env)
+    first = [env.step(action) for action in actions[20:]]
+    second = [copy.step(action) for action in actions[20:]]
+    env.set_state(state)
+    third = [env.step(action) for action in actions[20:]]
+    for one, two, three in zip(first, second, third):
+        assert all(numpy.array_equal(one[0][name], two[0][name]) and numpy.array_equal(one[0][name], three[0][name]) for name in one[0])
+        assert numpy.array_equal(one[1], two[1]) and numpy.array_equal(one[1], three[1])
+    for wrong in (3, make(files, 3).fork):
+        with pytest.raises(gs.Error, match="state"):
+            env.set_state(wrong)
+    other = make(files, 3)
+    other.reset(seed=1)
+    with pytest.raises(gs.Error, match="state"):
+        env.set_state(other.get_state())
 
 
 def test_actions_must_be_numbers_of_replicas(files):

@@ -370,7 +370,8 @@ class ServiceEnv {
 };
 
 /// Environments stepped together. An episode begins anew at once when it is over; its last observation and its totals
-/// are kept for one step. Scenes are drawn by seed, environment and number of the episode. Not copyable.
+/// are kept for one step. Scenes are drawn by seed, environment and number of the episode. Not copyable; save() is the
+/// snapshot.
 class ServiceVectorEnv {
  public:
   /// What a step of all environments brought.
@@ -382,11 +383,19 @@ class ServiceVectorEnv {
     std::vector<ServiceRewardVector> episode_totals;  ///< [ended]
     std::vector<std::uint32_t> scenes;                ///< [environments]: of the open episodes
   };
+  /// Everything that changes, as a value.
+  struct State {
+    std::vector<ServiceEnv> envs;         ///< [environments]
+    std::vector<std::uint64_t> episodes;  ///< [environments]: number of the next episode, from 0
+    std::uint64_t seed = 0;               ///< of reset()
+    Batch batch;                          ///< what the last call brought
+  };
 
   /// Borrows `scenes`, which have the same services. `threads` changes no result.
   ServiceVectorEnv(std::span<const ServiceScene> scenes, const ServiceEnvOptions& options, std::uint32_t environments,
                    std::uint32_t threads = 1)
-      : scenes_(scenes), envs_(environments, ServiceEnv(options)), team_(std::max(1u, threads)) {
+      : scenes_(scenes), team_(std::max(1u, threads)) {
+    state_.envs.assign(environments, ServiceEnv(options));
     GPUSCHED_ASSERT(!scenes.empty() && environments > 0, "no scenes or no environments");
     for (const ServiceScene& scene : scenes) {
       GPUSCHED_ASSERT(scene.inputs.services->services.size() == scenes[0].inputs.services->services.size(),
@@ -395,41 +404,51 @@ class ServiceVectorEnv {
   }
 
   /// Number of environments.
-  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(envs_.size()); }
+  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(state_.envs.size()); }
   /// Floats of an observation.
   [[nodiscard]] std::size_t size() const { return services() * service_features + service_cluster_features; }
   /// Services of a scene.
   [[nodiscard]] std::size_t services() const { return scenes_[0].inputs.services->services.size(); }
   /// Environment `e`.
-  [[nodiscard]] const ServiceEnv& env(std::uint32_t e) const { return envs_[e]; }
+  [[nodiscard]] const ServiceEnv& env(std::uint32_t e) const { return state_.envs[e]; }
 
   /// Starts first episodes.
   const Batch& reset(std::uint64_t seed) {
-    seed_ = seed;
-    episodes_.assign(envs_.size(), 0);
-    batch_.scenes.assign(envs_.size(), 0);
-    batch_.results.assign(envs_.size(), {});
+    state_.seed = seed;
+    state_.episodes.assign(state_.envs.size(), 0);
+    state_.batch.scenes.assign(state_.envs.size(), 0);
+    state_.batch.results.assign(state_.envs.size(), {});
     for_each([this](std::uint32_t e) { begin(e); });
     collect({});
-    return batch_;
+    return state_.batch;
   }
 
   /// The replicas of each service of each environment, [environments x services].
   const Batch& step(std::span<const std::int32_t> replicas) {
-    GPUSCHED_ASSERT(replicas.size() == envs_.size() * services(), "one number for each service of each environment");
+    GPUSCHED_ASSERT(replicas.size() == state_.envs.size() * services(),
+                    "one number for each service of each environment");
     for_each([this, &replicas](std::uint32_t e) {
-      batch_.results[e] = envs_[e].step(replicas.subspan(e * services(), services()));
+      state_.batch.results[e] = state_.envs[e].step(replicas.subspan(e * services(), services()));
     });
     std::vector<std::uint32_t> ended;
     for (std::uint32_t e = 0; e < count(); ++e) {
-      if (batch_.results[e].done()) ended.push_back(e);
+      if (state_.batch.results[e].done()) ended.push_back(e);
     }
     collect(std::move(ended));
-    return batch_;
+    return state_.batch;
   }
 
   /// What the last call brought.
-  [[nodiscard]] const Batch& batch() const { return batch_; }
+  [[nodiscard]] const Batch& batch() const { return state_.batch; }
+
+  /// A snapshot for restore(). It borrows the scenes.
+  [[nodiscard]] State save() const { return state_; }
+  /// Goes on exactly from where save() was called, here or by another with these scenes and options.
+  const Batch& restore(const State& state) {
+    GPUSCHED_ASSERT(state.envs.size() == state_.envs.size(), "a state of another number of environments");
+    state_ = state;
+    return state_.batch;
+  }
 
  private:
   template <class Work>
@@ -444,30 +463,27 @@ class ServiceVectorEnv {
   }
 
   void begin(std::uint32_t e) {
-    Rng draw = Rng(seed_).split("scenes").split(e).split(episodes_[e]++);
-    batch_.scenes[e] = static_cast<std::uint32_t>(draw.below(scenes_.size()));
-    envs_[e].reset(scenes_[batch_.scenes[e]]);
+    Rng draw = Rng(state_.seed).split("scenes").split(e).split(state_.episodes[e]++);
+    state_.batch.scenes[e] = static_cast<std::uint32_t>(draw.below(scenes_.size()));
+    state_.envs[e].reset(scenes_[state_.batch.scenes[e]]);
   }
 
   void collect(std::vector<std::uint32_t> ended) {
-    batch_.ended = std::move(ended);
-    batch_.episode_totals.clear();
-    batch_.final_observation.resize(batch_.ended.size() * size());
-    for (std::size_t i = 0; i < batch_.ended.size(); ++i) {
-      ServiceEnv& env = envs_[batch_.ended[i]];
-      env.encode(batch_.final_observation.data() + i * size());
-      batch_.episode_totals.push_back(env.totals());
-      begin(batch_.ended[i]);
+    state_.batch.ended = std::move(ended);
+    state_.batch.episode_totals.clear();
+    state_.batch.final_observation.resize(state_.batch.ended.size() * size());
+    for (std::size_t i = 0; i < state_.batch.ended.size(); ++i) {
+      ServiceEnv& env = state_.envs[state_.batch.ended[i]];
+      env.encode(state_.batch.final_observation.data() + i * size());
+      state_.batch.episode_totals.push_back(env.totals());
+      begin(state_.batch.ended[i]);
     }
-    batch_.observation.resize(envs_.size() * size());
-    for (std::uint32_t e = 0; e < count(); ++e) envs_[e].encode(batch_.observation.data() + e * size());
+    state_.batch.observation.resize(state_.envs.size() * size());
+    for (std::uint32_t e = 0; e < count(); ++e) state_.envs[e].encode(state_.batch.observation.data() + e * size());
   }
 
   std::span<const ServiceScene> scenes_;
-  std::vector<ServiceEnv> envs_;
-  std::vector<std::uint64_t> episodes_;
-  std::uint64_t seed_ = 0;
-  Batch batch_;
+  State state_;
   detail::WorkerTeam team_;
 };
 

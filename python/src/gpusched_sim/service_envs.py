@@ -2,6 +2,7 @@
 """The environment of an agent that sets the replicas of services beside jobs."""
 from __future__ import annotations
 
+import copy as copies
 import json
 import os
 from typing import TYPE_CHECKING, Any, Sequence
@@ -71,7 +72,10 @@ class ServiceVectorEnv(gymnasium.vector.VectorEnv):
             text = json.dumps({name: _text(value) for name, value in given.items()}, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise _core.Error(f"options: {error}") from None
-        self._core = _core.make_service_env(traces, [_cluster_text(each) for each in _listed(cluster)], files, text)
+        self._adopt(_core.make_service_env(traces, [_cluster_text(each) for each in _listed(cluster)], files, text), num_envs)
+
+    def _adopt(self, core: Any, num_envs: int) -> None:
+        self._core = core
         self.num_envs = num_envs
         self.service_names = tuple(self._core.names)
         self.most = numpy.asarray(self._core.most, dtype=numpy.int32)
@@ -118,6 +122,27 @@ class ServiceVectorEnv(gymnasium.vector.VectorEnv):
             info = {"episode_totals": episode, "_episode_totals": mask, "final_obs": final, "_final_obs": mask.copy()}
         return (self._parts(self._core.observation()), self._core.rewards(), self._core.terminated().view(numpy.bool_),
                 self._core.truncated().view(numpy.bool_), info)
+
+    def get_state(self) -> _core.ServiceEnvState:
+        """A snapshot for `set_state` of this environment or of its copies."""
+        return self._core.save()
+
+    def set_state(self, state: _core.ServiceEnvState):
+        """Goes on exactly from where `get_state` was called; gives what `reset` does."""
+        if not isinstance(state, _core.ServiceEnvState):
+            raise _core.Error(f"state: expected what get_state() gave, not {type(state).__name__}")
+        self._core.restore(state)
+        return self._parts(self._core.observation()), {}
+
+    def fork(self) -> ServiceVectorEnv:
+        """A second environment in the same state, on the same jobs in memory, that goes on independently."""
+        other = ServiceVectorEnv.__new__(type(self))
+        other._np_random, other._np_random_seed = copies.deepcopy(self._np_random), self._np_random_seed
+        other._adopt(self._core.fork(), self.num_envs)
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ServiceVectorEnv:
+        return self.fork()
 
     def needed(self) -> numpy.ndarray:
         """The replicas with which M/M/c keeps each promise at the last period's rate, [num_envs, services]: an action."""

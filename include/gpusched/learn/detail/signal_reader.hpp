@@ -23,6 +23,7 @@ class SignalReader {
 
   /// When a signal changes next, after now; Time::max(): never. Precondition: the run has a power model.
   [[nodiscard]] static Time next_change(const View& view) {
+    GPUSCHED_ASSERT(view.knows_power(), "signals need a power model");
     Time next = Time::max();
     for (const PowerPlace& place : view.places()) {
       next =

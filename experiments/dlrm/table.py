@@ -18,13 +18,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from student import mean_and_half_width  # noqa: E402
 from table_csv import write_rows  # noqa: E402
 
 GPUS = 8
 SERVICE_PRIORITY = 10
 RESTART_S = 60
-# Two-sided 95 % quantiles of Student's t by degrees of freedom.
-STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131]
 
 
 def read_instances(path):
@@ -120,11 +119,9 @@ def figures_of(folder, span, gpus):
 def gain(values, base):
     """By how many percent the values are above the base, as means of pairs, with a 95 % interval."""
     gains = [100 * (value / of - 1) for value, of in zip(values, base)]
-    middle = mean(gains)
     if len(gains) < 2:
-        return middle, middle, middle
-    deviation = math.sqrt(sum((one - middle)**2 for one in gains) / (len(gains) - 1))
-    half = STUDENT[min(len(gains) - 1, len(STUDENT)) - 1] * deviation / math.sqrt(len(gains))
+        return (mean(gains),) * 3
+    middle, half = mean_and_half_width(gains)
     return middle, middle - half, middle + half
 
 

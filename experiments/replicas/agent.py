@@ -30,6 +30,7 @@ except ImportError as error:
     sys.exit(77)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from student import mean_and_half_width  # noqa: E402
 from table_csv import write_rows  # noqa: E402
 
 PERIOD_S = 15
@@ -109,8 +110,8 @@ class Day:
         return path
 
 
-def cost_of_rule(gpusched, day, rule, **values):
-    """(cost, missed, GPU-hours, waiting hours) of a run with that autoscaler."""
+def totals_of_rule(gpusched, day, rule, **values):
+    """(missed, GPU-hours, waiting hours) of a run with that autoscaler."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([gpusched, "replay", day.jobs, "--cluster", CLUSTER, "--policy", POLICY, "--services",
                         day.services(rule, **values), "--out", folder + "/run", "--quiet"], check=True, stdout=subprocess.DEVNULL)
@@ -118,9 +119,7 @@ def cost_of_rule(gpusched, day, rule, **values):
             row = next(csv.DictReader(source))
         with open(f"{folder}/run/{POLICY}/jobs.csv", newline="", encoding="utf-8") as source:
             wait_h = sum(float(job["wait_s"]) for job in csv.DictReader(source) if not job["job_id"].startswith("chat")) / 3600
-    missed = float(row["injected"]) * (1 - float(row["slo_attainment"]))
-    gpu_h = float(row["gpu_hours"])
-    return MISSED * missed + GPU_H * gpu_h + WAIT_H * wait_h, missed, gpu_h, wait_h
+    return numpy.asarray([float(row["injected"]) * (1 - float(row["slo_attainment"])), float(row["gpu_hours"]), wait_h])
 
 
 def environment(days, count):
@@ -138,19 +137,19 @@ def replicas_of(weights, observation, most):
     return numpy.clip(numpy.ceil(total * most - 1e-6), 1, most).astype(numpy.int32)[:, None]
 
 
-def run_days(days, weights):
-    """Totals by term of each day under one set of weights or one each, [days, terms]; one environment a day."""
-    totals = {}
-    for number, day in enumerate(days):
-        env = environment([day], 1)
-        observation, _ = env.reset(seed=1)
-        while True:
-            observation, _, _, _, info = env.step(replicas_of(weights, observation, env.most[0]))
-            if "episode_totals" in info:
-                episode = info["episode_totals"]
-                totals[number] = [-episode["missed"][0], -episode["replicas"][0], -episode["wait"][0] / 3600]
-                break
-    return numpy.asarray([totals[number] for number in range(len(days))])
+def totals_of(episodes):
+    """(missed, GPU-hours, waiting hours) of each environment, [environments, 3]."""
+    return -numpy.stack([episodes["missed"], episodes["replicas"], episodes["wait"] / 3600], axis=1)
+
+
+def run_day(day, weights):
+    """Totals of a day under one set of weights."""
+    env = environment([day], 1)
+    observation, _ = env.reset(seed=1)
+    while True:
+        observation, _, _, _, info = env.step(replicas_of(weights, observation, env.most[0]))
+        if "episode_totals" in info:
+            return totals_of(info["episode_totals"])[0]
 
 
 def cost(totals):
@@ -174,22 +173,12 @@ def trained(days, rounds, seed, population=24, elite=6):
         while numpy.isnan(costs).any():
             observation, _, _, _, info = env.step(replicas_of(candidates, observation, env.most[0]))
             if "episode_totals" in info:
-                episode, ended = info["episode_totals"], info["_episode_totals"] & numpy.isnan(costs)
-                costs[ended] = -(MISSED * episode["missed"] + GPU_H * episode["replicas"] + WAIT_H / 3600 * episode["wait"])[ended]
+                ended = info["_episode_totals"] & numpy.isnan(costs)
+                costs[ended] = cost(totals_of(info["episode_totals"]))[ended]
         best = candidates[numpy.argsort(costs, kind="stable")[:elite]]
         mean = 0.5 * mean + 0.5 * best.mean(axis=0)
         spread = numpy.maximum(0.02, 0.7 * spread + 0.3 * best.std(axis=0))
     return mean
-
-
-def interval(differences):
-    """Mean and half width of a 95 % interval (Student's t)."""
-    quantile = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201}
-    freedom = len(differences) - 1
-    if freedom < 1:
-        return differences[0], math.inf
-    half = quantile.get(freedom, 2.1) * numpy.std(differences, ddof=1) / math.sqrt(len(differences))
-    return float(numpy.mean(differences)), float(half)
 
 
 def main():
@@ -215,16 +204,15 @@ def main():
             sets.append(("real", [Day(folder, "real", real, drawn_jobs(2000, len(real) / 60))]))
         found = {}  # (days, rule) -> [days, 3]
         for rule, (name, values) in RULES.items():
-            scale = 1.0 if rule == "request-rate" else None  # of 1 request a second and replica: 4 at once of 4 s
-            choices = [{name: value * scale if scale else value} for value in values]
-            best = min(choices, key=lambda choice: sum(cost_of_rule(given.gpusched, day, rule, **choice)[0] for day in train))
+            choices = [{name: value} for value in values]
+            best = min(choices, key=lambda choice: sum(cost(totals_of_rule(given.gpusched, day, rule, **choice)) for day in train))
             for label, group in sets:
                 found[label, f"{rule} ({name} {best[name]:g})"] = numpy.asarray(
-                    [cost_of_rule(given.gpusched, day, rule, **best)[1:] for day in group])
+                    [totals_of_rule(given.gpusched, day, rule, **best) for day in group])
         for seed in range(given.seeds):
             weights = trained(train, given.rounds, seed)
             for label, group in sets:
-                found[label, f"agent {seed}"] = run_days(group, weights)
+                found[label, f"agent {seed}"] = numpy.asarray([run_day(day, weights) for day in group])
     rows = []
     for label, group in sets:
         rules = {name: totals for (of, name), totals in found.items() if of == label and not name.startswith("agent")}
@@ -232,9 +220,10 @@ def main():
         for (of, name), totals in found.items():
             if of != label:
                 continue
-            difference, half = interval(cost(totals) - cost(rules[best]))
-            rows.append((label, name, len(group), f"{cost(totals).mean():.2f}", f"{difference:.2f}",
-                         "" if math.isinf(half) else f"{half:.2f}", *(f"{value:.1f}" for value in totals.mean(axis=0))))
+            differences = cost(totals) - cost(rules[best])
+            half = f"{mean_and_half_width(differences)[1]:.2f}" if len(group) > 1 else ""
+            rows.append((label, name, len(group), f"{cost(totals).mean():.2f}", f"{differences.mean():.2f}", half,
+                         *(f"{value:.1f}" for value in totals.mean(axis=0))))
     write_table(pathlib.Path(given.out) / "table.csv", ["days", "rule", "count", "cost_usd", "over_best_rule_usd", "half_width_usd",
                                                         "missed", "gpu_hours", "wait_hours"], rows)
     for row in rows:

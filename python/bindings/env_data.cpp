@@ -62,27 +62,22 @@ std::uint64_t EnvData::fingerprint() const {
 FieldTable env_fields(EnvRequest& request) {
   VectorEnvOptions& options = request.options;
   WindowOptions& windows = request.windows;
-  const auto row = [](const char* path, FieldTarget target, double least, double most) {
-    return Field{
-        .path = path, .flag = "", .meaning = "", .target = std::move(target), .range = Field::Range{least, most}};
-  };
   FieldTable fields = agent_fields(options.env.agenda);
   append_fields(fields, by_keyword(condition_fields(request.conditions, "VectorEnv")));
   for (std::size_t term = 0; term < reward_terms; ++term) {
-    fields.push_back(
-        row(("weights." + std::string(reward_names[term])).c_str(), &options.env.weights[term], -1e9, 1e9));
+    fields.push_back(option_row("weights." + std::string(reward_names[term]), &options.env.weights[term], -1e9, 1e9));
   }
-  append_fields(fields, {row("discount_per_s", &options.env.discount_per_s, 0, 1e6),
+  append_fields(fields, {option_row("discount_per_s", &options.env.discount_per_s, 0, 1e6),
                          word_field("autoreset", "", "", options.autoreset, autoreset_names),
-                         row("num_envs", &options.environments, 1, 1u << 20),
-                         row("envs_per_window", &options.environments_per_window, 1, 1u << 20),
-                         row("threads", &options.threads, 1, 256),
-                         row("window_jobs", &windows.jobs, 1, 1u << 30),
-                         row("warmup_jobs", &windows.warm_up_jobs, 0, 1u << 30),
-                         row("stride", &windows.stride, 1, 1u << 30),
-                         row("train_fraction", &windows.train_fraction, 0, 1),
-                         row("validation_fraction", &windows.validation_fraction, 0, 1),
-                         row("arrival_scale", &windows.arrival_scale, 1e-6, 1e6),
+                         option_row("num_envs", &options.environments, 1, 1u << 20),
+                         option_row("envs_per_window", &options.environments_per_window, 1, 1u << 20),
+                         option_row("threads", &options.threads, 1, 256),
+                         option_row("window_jobs", &windows.jobs, 1, 1u << 30),
+                         option_row("warmup_jobs", &windows.warm_up_jobs, 0, 1u << 30),
+                         option_row("stride", &windows.stride, 1, 1u << 30),
+                         option_row("train_fraction", &windows.train_fraction, 0, 1),
+                         option_row("validation_fraction", &windows.validation_fraction, 0, 1),
+                         option_row("arrival_scale", &windows.arrival_scale, 1e-6, 1e6),
                          {"truncate", "", "", &windows.truncate},
                          word_field("split", "", "", request.split, split_words),
                          {"oversize", "", "", &request.oversize, {"error", "drop", "clamp"}}});

@@ -81,6 +81,19 @@ nb::list keywords_of(const FieldTable& fields) {
   return list;
 }
 
+nb::list option_keywords(FieldTable fields) {
+  for (Field& field : fields) field.flag.clear();
+  return keywords_of(fields);
+}
+
+Field option_row(std::string path, FieldTarget target, double least, double most) {
+  return {.path = std::move(path),
+          .flag = "",
+          .meaning = "",
+          .target = std::move(target),
+          .range = Field::Range{least, most}};
+}
+
 InputError keyword_error(Error error, const FieldTable& fields) {
   const Field* field = error.file.empty() ? find_field(fields, error.field) : nullptr;
   if (field != nullptr && !field->flag.empty()) error.field = keyword_of(*field);

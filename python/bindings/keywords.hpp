@@ -29,6 +29,12 @@ void set_options(const FieldTable& fields, const std::string& json, const std::v
 /// The types are those of scripts/python_options.py.
 nb::list keywords_of(const FieldTable& fields);
 
+/// The same of rows whose paths are the keywords.
+nb::list option_keywords(FieldTable fields);
+
+/// A row whose path is the keyword of a number or a span.
+Field option_row(std::string path, FieldTarget target, double least, double most);
+
 /// An error whose field is the path of a row, by the name of its keyword.
 InputError keyword_error(Error error, const FieldTable& fields);
 

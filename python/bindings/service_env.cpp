@@ -42,18 +42,14 @@ struct ServiceEnvRequest {
 // Each path is the keyword. The pointers live as long as `request`.
 FieldTable service_env_fields(ServiceEnvRequest& request) {
   FieldTable fields = by_keyword(condition_fields(request.conditions, "ServiceVectorEnv"));
-  const auto row = [](const std::string& path, FieldTarget target, double least, double most) {
-    return Field{
-        .path = path, .flag = "", .meaning = "", .target = std::move(target), .range = Field::Range{least, most}};
-  };
   for (std::size_t term = 0; term < service_reward_terms; ++term) {
     const std::string path = "weights." + std::string(service_reward_names[term]);
-    fields.push_back(row(path, &request.options.weights[term], -1e9, 1e9));
+    fields.push_back(option_row(path, &request.options.weights[term], -1e9, 1e9));
   }
-  append_fields(fields, {row("period_s", &request.options.period, 1e-3, 1e9),
-                         row("longest_s", LimitTarget{&request.options.longest}, 0, 1e9),
-                         row("num_envs", &request.environments, 1, 1u << 16),
-                         row("threads", &request.threads, 1, 256),
+  append_fields(fields, {option_row("period_s", &request.options.period, 1e-3, 1e9),
+                         option_row("longest_s", LimitTarget{&request.options.longest}, 0, 1e9),
+                         option_row("num_envs", &request.environments, 1, 1u << 16),
+                         option_row("threads", &request.threads, 1, 256),
                          {"policy", "", "", &request.policy},
                          {"oversize", "", "", &request.oversize, {"error", "drop", "clamp"}}});
   return fields;
@@ -282,9 +278,7 @@ std::unique_ptr<PyServiceEnv> make_service_env(const std::vector<PyTrace>& trace
 
 nb::list service_env_keywords() {
   ServiceEnvRequest request;
-  FieldTable fields = service_env_fields(request);
-  for (Field& field : fields) field.flag.clear();  // paths are keywords here
-  return keywords_of(fields);
+  return option_keywords(service_env_fields(request));
 }
 
 }  // namespace

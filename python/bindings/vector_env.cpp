@@ -19,9 +19,7 @@ std::unique_ptr<PyVectorEnv> make_env(const std::vector<PyTrace>& traces, const 
 
 nb::list env_keywords() {
   EnvRequest request;
-  FieldTable fields = env_fields(request);
-  for (Field& field : fields) field.flag.clear();  // paths are keywords here
-  return keywords_of(fields);
+  return option_keywords(env_fields(request));
 }
 
 }  // namespace

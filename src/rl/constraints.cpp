@@ -16,8 +16,7 @@
 namespace gpusched {
 namespace {
 
-// Figures have logarithms from here on: a wait below a second is none.
-// Ratios are of at least so much: a second, and what nobody meters.
+// Figures have logarithms from here on: a wait below a second is none, nor is what no meter shows.
 constexpr double least_of(BoundedFigure figure) { return figure < bounded_energy ? 1 : 1e-6; }
 
 // What was drawn, emitted, paid and drawn at most in the measured span so far.
@@ -29,7 +28,7 @@ void read_meter(const Engine& engine, BoundedFigures& figures) {
   figures[bounded_energy] = bill.kwh();
   figures[bounded_carbon] = bill.carbon_kg();
   figures[bounded_cost] = bill.usd();
-  figures[bounded_peak] = static_cast<double>(power.with_losses_mw(power.peak_mw_until(now))) / 1e6;
+  figures[bounded_peak] = power.meter_kw(power.peak_mw_until(now));
 }
 
 Unexpected bad_reference(std::string message) {

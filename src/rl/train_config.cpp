@@ -272,7 +272,7 @@ Result<void> check_constraints(const TrainConfig& config) {
   const ConstraintOptions& constraints = config.constraints;
   for (std::size_t figure = bounded_energy; figure < bounded_figures; ++figure) {
     if (constraints.most[figure] == 0 || !config.conditions.power.empty()) continue;
-    return bad_option(("constraints." + std::string(bounded_figure_names[figure])).c_str(),
+    return bad_option("constraints." + std::string(bounded_figure_names[figure]),
                       "expected 0 without power, whose file says what is drawn");
   }
   const bool bounds = constraints.most != BoundedFigures{}, given = !constraints.reference.empty();

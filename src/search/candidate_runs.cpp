@@ -11,7 +11,6 @@
 #include "src/sim/metric_table.hpp"
 #include "src/sim/site_stretch.hpp"
 #include "src/sweep/sweep_file.hpp"
-#include "src/world/fit_to_cluster.hpp"
 
 namespace gpusched {
 namespace {
@@ -132,10 +131,8 @@ Result<void> CandidateRuns::read_input(const SweepPoint& point) {
   }
   auto trace = read_requested_trace(input_request(scenario_));
   if (!trace) return Unexpected{trace.error()};
-  auto sites = read_sites(point.sites, scenario_.trace, trace->jobs, scenario_.seed);
+  auto sites = read_fitting_sites(point.sites, scenario_.trace, trace->jobs, scenario_.seed);
   if (!sites) return Unexpected{sites.error()};
-  if (auto fits = check_fits_a_site(trace->jobs, sites->clusters, scenario_.trace); !fits)
-    return Unexpected{fits.error()};
   input_ = std::make_unique<RunInput>(RunInput{.trace = *std::move(trace), .cluster = {.name = point.sites}});
   sites_ = std::make_unique<SitesOfRun>(*std::move(sites));
   router_ = point.router;

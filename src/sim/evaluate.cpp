@@ -12,7 +12,6 @@
 #include "src/sim/metric_table.hpp"
 #include "src/sim/site_stretch.hpp"
 #include "src/world/cluster_reader.hpp"
-#include "src/world/fit_to_cluster.hpp"
 
 namespace gpusched {
 namespace {
@@ -116,9 +115,8 @@ Result<void> check_known_figures(const EvaluateScenario& scenario, const RunCond
 Result<void> add_sites(const EvaluateScenario& scenario, const Lineup& lineup, const PolicyRegistry& registry,
                        EvaluationInput& input) {
   const JobTable& jobs = input.run.trace.jobs;
-  auto sites = read_sites(scenario.sites, input.path, jobs, scenario.seed);
+  auto sites = read_fitting_sites(scenario.sites, input.path, jobs, scenario.seed);
   if (!sites) return Unexpected{sites.error()};
-  if (auto fits = check_fits_a_site(jobs, sites->clusters, input.path); !fits) return Unexpected{fits.error()};
   input.options.sites = std::make_shared<const SitesOfRun>(*std::move(sites));
   for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
     const std::string& given = i == 0 ? scenario.figure : scenario.beside[i - 1];

@@ -16,7 +16,6 @@
 #include "src/sim/report.hpp"
 #include "src/sim/site_stretch.hpp"
 #include "src/sweep/sweep_workers.hpp"
-#include "src/world/fit_to_cluster.hpp"
 
 namespace gpusched {
 namespace {
@@ -125,9 +124,8 @@ Result<SweepResult> PointRunner::carry_out_at_sites(const SweepPoint& point, con
   if (!trace) return Unexpected{trace.error()};
   const JobTable& jobs = trace->jobs;
   const Scenario& run = point.run;
-  auto sites = read_sites(point.sites, run.trace, jobs, run.seed);
+  auto sites = read_fitting_sites(point.sites, run.trace, jobs, run.seed);
   if (!sites) return Unexpected{sites.error()};
-  if (auto fits = check_fits_a_site(jobs, sites->clusters, run.trace); !fits) return Unexpected{fits.error()};
   auto policies = parse_contestants(*registry_, run.policies);
   if (!policies) return Unexpected{policies.error()};
   const auto backfill = default_backfill(*registry_, run.backfill, *policies);

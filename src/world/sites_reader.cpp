@@ -14,6 +14,7 @@
 #include "src/world/absent_names.hpp"
 #include "src/world/cluster_reader.hpp"
 #include "src/world/failure_reader.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "src/world/power_fields.hpp"
 #include "src/world/power_reader.hpp"
 #include "src/world/signal_fields.hpp"
@@ -342,6 +343,14 @@ Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace,
   const auto text = read_text_file(path);
   if (!text) return Unexpected{text.error()};
   return sites_from_json(*text, path, trace, jobs, seed);
+}
+
+Result<SitesOfRun> read_fitting_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
+                                      std::uint64_t seed) {
+  auto sites = read_sites(path, trace, jobs, seed);
+  if (!sites) return sites;
+  if (auto fits = check_fits_a_site(jobs, sites->clusters, trace); !fits) return Unexpected{fits.error()};
+  return sites;
 }
 
 std::vector<std::string> files_of_sites(const std::string& path) {

@@ -45,7 +45,11 @@ struct SitesOfRun {
 Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
                               std::uint64_t seed);
 
-/// The same from the text itself; `file` is for messages, and the folder of the files that it names.
+/// The same. Error, too: a job that fits no site.
+Result<SitesOfRun> read_fitting_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
+                                      std::uint64_t seed);
+
+/// As read_sites(), from the text itself; `file` is for messages, and the folder of the files that it names.
 Result<SitesOfRun> sites_from_json(std::string_view text, const std::string& file, const std::string& trace,
                                    const JobTable& jobs, std::uint64_t seed);
 

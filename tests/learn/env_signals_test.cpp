@@ -48,15 +48,8 @@ PowerModel drawn_power(Rng& rng) {
   return model;
 }
 
-std::uint32_t drawn_action(const Agenda& agenda, Rng& rng) {
-  std::uint32_t action = 0;
-  do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
-  while (!agenda.allowed(action));
-  return action;
-}
-
 StepResult random_step(Env& env, Rng& rng) {
-  if (!env.agenda().ranks()) return env.step(drawn_action(env.agenda(), rng));
+  if (!env.agenda().ranks()) return env.step(random_action(env.agenda(), rng));
   std::vector<float> scores(env.agenda().size());
   for (float& score : scores) score = static_cast<float>(rng.normal());
   return env.step(std::span<const float>(scores));
@@ -170,7 +163,7 @@ TEST(EnvSignals, FeaturesAreThoseOfASlowReading) {
     Env env(cluster, options);
     Observation seen;
     const double full_w = 3 * (50 + 2 * 120 + 4 * 300);
-    for (StepResult result = env.reset(window); !result.done(); result = env.step(drawn_action(env.agenda(), rng))) {
+    for (StepResult result = env.reset(window); !result.done(); result = env.step(random_action(env.agenda(), rng))) {
       env.agenda().make_room(seen);
       env.encode(seen.slot(0));
       const std::vector<double> shares{2.0 / 3, 1.0 / 3};

@@ -23,6 +23,7 @@
 namespace gpusched {
 namespace {
 
+using test::random_action;
 using test::some_jobs;
 using test::whole;
 
@@ -30,13 +31,6 @@ std::vector<Window> windows_of(const JobTable& jobs, const WindowOptions& option
   auto windows = make_windows(jobs, options, split);
   EXPECT_TRUE(windows) << windows.error().to_string();
   return *std::move(windows);
-}
-
-std::uint32_t random_action(const Agenda& agenda, Rng& rng) {
-  std::uint32_t action = 0;
-  do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
-  while (!agenda.allowed(action));
-  return action;
 }
 
 // Runs an episode to its end; `choose` maps an agenda to an action.

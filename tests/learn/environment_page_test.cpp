@@ -184,10 +184,7 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfPlaces) {
     env.encode(seen.slot(0));
     expect_in_range(agenda.placing() ? "PlaceFeature" : "JobFeature", seen.jobs, job_features);
     if (HasFatalFailure()) return;
-    std::uint32_t action = 0;
-    do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
-    while (!agenda.allowed(action));
-    result = env.step(action);
+    result = env.step(test::random_action(agenda, rng));
   }
   for (const DocumentedField& field : documented_.at("PlaceFeature")) EXPECT_TRUE(seen_[field.name]) << field.name;
 }
@@ -220,10 +217,7 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfSignals) {
     env.encode(seen.slot(0));
     expect_in_range("SignalFeature", seen.signals, signal_features);
     if (HasFatalFailure()) return;
-    std::uint32_t action = 0;
-    do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
-    while (!agenda.allowed(action));
-    result = env.step(action);
+    result = env.step(test::random_action(agenda, rng));
   }
   for (const DocumentedField& field : documented_.at("SignalFeature")) EXPECT_TRUE(seen_[field.name]) << field.name;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/learn/agenda.hpp"
 #include "gpusched/learn/window.hpp"
 #include "src/policies/learned/score_network.hpp"
 #include "tests/program/run_support.hpp"
@@ -64,6 +65,14 @@ inline RuntimeModel speeds_of_two_families(const JobTable& jobs) {
                 jobs.families()[jobs.family(job)] == "odd" ? 2 * reference_rate : reference_rate / 4);
   }
   return runtime;
+}
+
+/// One of the allowed actions of the open choice.
+inline std::uint32_t random_action(const Agenda& agenda, Rng& rng) {
+  std::uint32_t action = 0;
+  do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
+  while (!agenda.allowed(action));
+  return action;
 }
 
 /// Parameters that are all far from zero.

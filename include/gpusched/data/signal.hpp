@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/core/named_value.hpp"
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
 
@@ -129,5 +131,12 @@ struct Forecast {
 
   friend bool operator==(const Forecast&, const Forecast&) = default;  ///< alike in all
 };
+
+/// The name of each way to tell the future of a signal.
+inline constexpr std::array<NamedValue<Forecast::Kind>, 3> forecast_names{{
+    {"persistence", Forecast::Kind::persistence},
+    {"perfect", Forecast::Kind::perfect},
+    {"noisy", Forecast::Kind::noisy},
+}};
 
 }  // namespace gpusched

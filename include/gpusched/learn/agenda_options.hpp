@@ -74,13 +74,6 @@ inline constexpr std::array<NamedValue<Heuristic>, 7> heuristic_names{{
     {"gittins", Heuristic::gittins},
 }};
 
-/// The name of each way to tell the future of a signal.
-inline constexpr std::array<NamedValue<Forecast::Kind>, 3> forecast_kind_names{{
-    {"persistence", Forecast::Kind::persistence},
-    {"perfect", Forecast::Kind::perfect},
-    {"noisy", Forecast::Kind::noisy},
-}};
-
 /// A waiting job's key. Precondition: not an order of mode preempt.
 inline double heuristic_key(Heuristic heuristic, float known_s, float gpu_count, std::int64_t submit_us) {
   const double run = known_s > 0 ? static_cast<double>(known_s) : 1.0;

@@ -22,6 +22,7 @@
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/engine/run_inputs.hpp"
 #include "gpusched/learn/agenda.hpp"
+#include "gpusched/learn/detail/meter_reading.hpp"
 #include "gpusched/learn/observation.hpp"
 #include "gpusched/learn/window.hpp"
 #include "gpusched/policy/simulate.hpp"
@@ -135,7 +136,7 @@ class Env {
     inputs_ = run_inputs(options_, window);
     const Cluster& cluster = window.world != nullptr ? window.world->cluster : *cluster_;
     engine_.emplace(window.jobs, cluster, engine_options(options_, window), inputs_);
-    metered_ = {};
+    meter_ = {};
     peak_kw_ = 0;
     turns_.reset();
     if (inputs_.failures != nullptr) turns_.emplace(engine_->view());
@@ -276,9 +277,8 @@ class Env {
       }
       const Time before = now();
       const bool happened = engine_->advance_to(window_->end);
-      const bool scored_before = rates_.scoring;
       accrue(now() - before, result, discount);
-      if (knows_power() && scored_before) watch_peak(result, discount);
+      if (knows_power() && rates_.scoring) watch_peak(result, discount);
       if (!happened) {
         end(result);
         return result;
@@ -317,7 +317,7 @@ class Env {
     if (span.us == 0) return;
     const double dt = to_seconds(span);
     result.seconds += dt;
-    const Bill bill = read_meter();
+    const Bill bill = meter_.passed(*engine_);  // draws may change between events: it counts as spread evenly
     if (!rates_.scoring) return;
     const double idle_gpus = gpus_ - rates_.held_gpus;
     const double watts = idle_gpus * options_.idle_gpu_w + rates_.held_gpus * options_.busy_gpu_w;
@@ -342,20 +342,10 @@ class Env {
 
   [[nodiscard]] bool knows_power() const { return engine_->knows_power(); }
 
-  // What was drawn, emitted and paid in the measured span since the last call. Draws may change between events: it
-  // counts as spread evenly.
-  Bill read_meter() {
-    if (!knows_power()) return {};
-    const Bill shown = engine_->power().measured_until(now());
-    Bill passed = shown;
-    passed -= std::exchange(metered_, shown);
-    return passed;
-  }
-
   // A new peak costs when it is reached.
   void watch_peak(StepResult& result, double discount) {
     const detail::Power& power = engine_->power();
-    const double kw = static_cast<double>(power.with_losses_mw(power.peak_mw_until(now()))) / 1e6;
+    const double kw = power.meter_kw(power.peak_mw_until(now()));
     if (kw <= peak_kw_) return;
     credit(reward_peak, peak_kw_ - kw, result, discount);
     peak_kw_ = kw;
@@ -537,7 +527,7 @@ class Env {
   std::vector<UserSlowdown> fairness_;
   FairnessSums fairness_sums_;
   double fairness_now_ = 1;
-  Bill metered_;                           // in the measured span; RunInputs::power
+  detail::MeterReading meter_;
   double peak_kw_ = 0;                     // since the first scored submission
   std::vector<JobId> finished_, started_;  // in the present step, where lists_jobs_
   bool took_over_ = false;                 // the first choice of the episode was shown

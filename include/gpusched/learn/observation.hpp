@@ -133,6 +133,10 @@ enum SignalFeature : std::uint8_t {
   signal_features,
 };
 
+static_assert(int{price_least_in} - int{price_level} == int{carbon_least_in} - int{carbon_level} &&
+                  int{carbon_level} == 0,
+              "the features of prices are those of carbon once more");
+
 /// For the critic alone, never for the policy: true run times and the future of the window.
 enum PrivilegedFeature : std::uint8_t {
   log_true_queued_work,   ///< GPU-seconds of waiting jobs / GPUs, / 10

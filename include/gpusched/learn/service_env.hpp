@@ -22,6 +22,7 @@
 #include "gpusched/engine/bills.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/engine/run_inputs.hpp"
+#include "gpusched/learn/detail/meter_reading.hpp"
 #include "gpusched/learn/detail/worker_team.hpp"
 #include "gpusched/learn/observation.hpp"
 #include "gpusched/policy/policy.hpp"
@@ -129,7 +130,7 @@ class ServiceEnv {
     progress_.emplace(engine_->view());
     tracks_.assign(specs().size(), Track(options_.period));
     totals_ = {};
-    metered_ = {};
+    meter_ = {};
     held_ = {};
     rows_ = scene.inputs.services->rows();
     gpus_ = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));
@@ -167,12 +168,12 @@ class ServiceEnv {
     if (!(rate > 0)) return 0;
     const bool is_queue = spec.batches.empty() && !spec.llm && spec.mean_service_s > 0;
     if (!is_queue || !spec.promise || spec.promise->within == Time::max()) {
-      return static_cast<std::int32_t>(std::min<double>(most, std::ceil(worth(service, rate))));
+      const double own = rate_of_replica(service);
+      return own > 0 ? static_cast<std::int32_t>(std::min<std::int64_t>(most, replicas_lower_bound(rate, own))) : 0;
     }
     const LatencyTarget target{.within_s = to_seconds(spec.promise->within), .quantile = spec.promise->part};
-    const std::int64_t servers =
-        least_servers(rate, 1 / spec.mean_service_s, target, std::int64_t{most} * spec.at_once);
-    return static_cast<std::int32_t>(std::min<std::int64_t>(most, (servers + spec.at_once - 1) / spec.at_once));
+    const std::int64_t least = least_replicas(rate, 1 / spec.mean_service_s, target, spec.at_once, most);
+    return static_cast<std::int32_t>(std::min<std::int64_t>(most, least));
   }
 
   /// The simulated instant.
@@ -238,10 +239,7 @@ class ServiceEnv {
     result.reward[service_reward_wait] -= held_.waiting * dt;
     result.reward[service_reward_jct] -= held_.in_system * dt;
     result.reward[service_reward_replicas] -= held_.replica_gpus * dt / 3600;
-    if (!engine_->knows_power()) return;
-    const Bill shown = engine_->power().meter_until(now());
-    Bill passed = shown;
-    passed -= std::exchange(metered_, shown);
+    const Bill passed = meter_.passed(*engine_);
     result.reward[service_reward_energy] -= passed.kwh();
     result.reward[service_reward_carbon] -= passed.carbon_kg();
     result.reward[service_reward_money] -= passed.usd();
@@ -295,23 +293,22 @@ class ServiceEnv {
     }
   }
 
-  // A rate of arrivals over that which one replica serves; 0 where nothing is known of it.
-  [[nodiscard]] double worth(std::uint32_t service, double rate) const {
+  // Requests a second that one replica serves; 0 where nothing is known of it.
+  [[nodiscard]] double rate_of_replica(std::uint32_t service) const {
     const ServiceSpec& spec = specs()[service];
-    double own = most_rate_of_replica(spec);
-    if (!(own > 0)) {
-      const double mean_s = engine_->services().requests(service).load(0, 0).mean_service_s;
-      own = mean_s > 0 ? spec.at_once / mean_s : 0;
-    }
-    return own > 0 ? rate / own : 0;
+    const double own = most_rate_of_replica(spec);
+    if (own > 0) return own;
+    const double mean_s = engine_->services().requests(service).load(0, 0).mean_service_s;
+    return mean_s > 0 ? spec.at_once / mean_s : 0;
   }
 
   void write_service(std::uint32_t service, float* out) const {
     const Track& track = tracks_[service];
     const ServiceSpec& spec = specs()[service];
     const double most = spec.most;
-    const auto rate = [this, &service, &most](double arrivals_s) {
-      return static_cast<float>(std::min(4.0, worth(service, arrivals_s) / most));
+    const double own = rate_of_replica(service);
+    const auto rate = [&own, &most](double arrivals_s) {
+      return own > 0 ? static_cast<float>(std::min(4.0, arrivals_s / own / most)) : 0.0f;
     };
     const RequestCounts& counts = engine_->services().requests(service).counts();
     const auto [ready, starting] = engine_->services().replicas(service);
@@ -365,7 +362,7 @@ class ServiceEnv {
   Time begin_{}, next_action_{};
   std::uint32_t rows_ = 0;  // replicas, in front of the jobs
   double gpus_ = 1;
-  Bill metered_;
+  detail::MeterReading meter_;
   ServiceRewardVector totals_{};
 };
 
@@ -418,7 +415,7 @@ class ServiceVectorEnv {
     state_.episodes.assign(state_.envs.size(), 0);
     state_.batch.scenes.assign(state_.envs.size(), 0);
     state_.batch.results.assign(state_.envs.size(), {});
-    for_each([this](std::uint32_t e) { begin(e); });
+    team_.for_each(count(), [this](std::uint32_t e) { begin(e); });
     collect({});
     return state_.batch;
   }
@@ -427,7 +424,7 @@ class ServiceVectorEnv {
   const Batch& step(std::span<const std::int32_t> replicas) {
     GPUSCHED_ASSERT(replicas.size() == state_.envs.size() * services(),
                     "one number for each service of each environment");
-    for_each([this, &replicas](std::uint32_t e) {
+    team_.for_each(count(), [this, &replicas](std::uint32_t e) {
       state_.batch.results[e] = state_.envs[e].step(replicas.subspan(e * services(), services()));
     });
     std::vector<std::uint32_t> ended;
@@ -451,17 +448,6 @@ class ServiceVectorEnv {
   }
 
  private:
-  template <class Work>
-  void for_each(Work work) {
-    const std::uint32_t parts = team_.size();
-    const std::function<void(std::uint32_t)> run_part = [this, &parts, &work](std::uint32_t part) {
-      const auto begin = static_cast<std::uint32_t>(std::uint64_t{count()} * part / parts);
-      const auto end = static_cast<std::uint32_t>(std::uint64_t{count()} * (part + 1) / parts);
-      for (std::uint32_t e = begin; e < end; ++e) work(e);
-    };
-    team_.run(run_part);
-  }
-
   void begin(std::uint32_t e) {
     Rng draw = Rng(state_.seed).split("scenes").split(e).split(state_.episodes[e]++);
     state_.batch.scenes[e] = static_cast<std::uint32_t>(draw.below(scenes_.size()));

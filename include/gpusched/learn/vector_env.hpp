@@ -198,13 +198,7 @@ class VectorEnv {
 
   template <class Work>
   void for_each(Work work) {
-    const std::uint32_t parts = team_.size();
-    const std::function<void(std::uint32_t)> run_part = [this, &parts, &work](std::uint32_t part) {
-      const auto begin = static_cast<std::uint32_t>(std::uint64_t{size()} * part / parts);
-      const auto end = static_cast<std::uint32_t>(std::uint64_t{size()} * (part + 1) / parts);
-      for (std::uint32_t e = begin; e < end; ++e) work(e);
-    };
-    team_.run(run_part);
+    team_.for_each(size(), std::move(work));
   }
 
   // Steps every environment that is not done by `step_one`.
@@ -303,17 +297,10 @@ class VectorEnv {
         },
         options_.env.agenda.signals);
     if (count == 0) return;
-    const std::uint32_t parts = team_.size();
-    const std::function<void(std::uint32_t)> run_part = [this, &count, &parts, &envs,
-                                                         &observation](std::uint32_t part) {
-      const auto begin = static_cast<std::uint32_t>(std::uint64_t{count} * part / parts);
-      const auto end = static_cast<std::uint32_t>(std::uint64_t{count} * (part + 1) / parts);
-      for (std::uint32_t i = begin; i < end; ++i) {
-        state_.envs[envs[i]].encode(observation.slot(i));
-        state_.envs[envs[i]].encode_privileged(observation.privileged.data() + std::size_t{i} * privileged_features);
-      }
-    };
-    team_.run(run_part);
+    team_.for_each(count, [this, &envs, &observation](std::uint32_t i) {
+      state_.envs[envs[i]].encode(observation.slot(i));
+      state_.envs[envs[i]].encode_privileged(observation.privileged.data() + std::size_t{i} * privileged_features);
+    });
   }
 
   std::span<const Window> windows_;

@@ -100,6 +100,13 @@ inline std::int64_t least_servers(double arrival_rate, double service_rate, cons
   return most + 1;
 }
 
+/// The same of replicas that each are `at_once` servers: the least number of them, at most `most`, else above it.
+inline std::int64_t least_replicas(double arrival_rate, double service_rate, const LatencyTarget& target,
+                                   std::int64_t at_once, std::int64_t most) {
+  const std::int64_t servers = least_servers(arrival_rate, service_rate, target, most * at_once);
+  return (servers + at_once - 1) / at_once;
+}
+
 /// What no rule can go below: replicas that serve `arrival_rate` when each serves `rate_at_slo` a second, the most at
 /// which it keeps its promise. 0 where nothing arrives. Precondition: rate_at_slo above 0.
 inline std::int64_t replicas_lower_bound(double arrival_rate, double rate_at_slo) {

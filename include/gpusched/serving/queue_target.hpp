@@ -44,9 +44,8 @@ class QueueTarget {
     if (!(service_s > 0)) return options_.limits.clamp(std::max(load.replicas(), load.held() > 0 ? 1 : 0));
     const double rate = history_.rate(options_.window);
     if (!(rate > 0)) return options_.limits.clamp(load.held() > 0 ? 1 : 0);
-    const std::int64_t most = std::int64_t{options_.limits.most} * options_.at_once;
-    const std::int64_t servers = least_servers(rate, 1 / service_s, options_.target, most);
-    return options_.limits.clamp((servers + options_.at_once - 1) / options_.at_once);
+    return options_.limits.clamp(
+        least_replicas(rate, 1 / service_s, options_.target, options_.at_once, options_.limits.most));
   }
 
   QueueTargetOptions options_;

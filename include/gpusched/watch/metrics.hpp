@@ -360,7 +360,7 @@ inline void add_power(const Engine& engine, Metrics& metrics) {
   const Power& power = engine.power();
   const Bill meter = power.meter();
   metrics.energy_kwh = meter.kwh();
-  metrics.peak_kw = static_cast<double>(power.with_losses_mw(power.peak_mw())) / 1e6;
+  metrics.peak_kw = power.meter_kw(power.peak_mw());
   if (power.model().knows_carbon()) metrics.carbon_kg = meter.carbon_kg();
   if (power.model().knows_money()) metrics.cost_usd = meter.usd();
 }

@@ -43,6 +43,23 @@ def _observation_space(tokens: int, groups: int, signals: int, features: int) ->
     return spaces.Dict(parts)
 
 
+def _options_text(options: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps({name: _text(value) for name, value in options.items()}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _core.Error(f"options: {error}") from None
+
+
+def _by_environment(num_envs: int, ended: numpy.ndarray, names: Sequence[str],
+                    rows: numpy.ndarray) -> tuple[dict[str, numpy.ndarray], numpy.ndarray]:
+    """Columns [num_envs] of what only the environments that ended have, [ended, names], and the mask of these."""
+    mask = numpy.zeros(num_envs, dtype=numpy.bool_)
+    mask[ended] = True
+    totals = numpy.zeros((num_envs, len(names)))
+    totals[ended] = rows
+    return {name: totals[:, i].copy() for i, name in enumerate(names)}, mask
+
+
 def _seeds(seed: Any, count: int) -> Any:
     """One whole number, or a list of one for each environment, of which those that are None are drawn."""
     def is_seed(value):
@@ -165,11 +182,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                     "disabled": AutoresetMode.DISABLED}.get(autoreset_mode) or AutoresetMode(autoreset_mode)
         except ValueError:
             raise _core.Error(f"autoreset_mode: expected next_step, same_step or disabled, not {autoreset_mode!r}") from None
-        given = dict(options, num_envs=num_envs, autoreset=mode.name.lower())
-        try:
-            text = json.dumps({name: _text(value) for name, value in given.items()}, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise _core.Error(f"options: {error}") from None
+        text = _options_text(dict(options, num_envs=num_envs, autoreset=mode.name.lower()))
         traces = list(trace) if isinstance(trace, (list, tuple)) else [trace]
         clusters = list(cluster) if isinstance(cluster, (list, tuple)) else [cluster]
         self._made = ([each if isinstance(each, _core.Trace) else read_trace(_text(each)) for each in traces],
@@ -305,13 +318,10 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         return (observation, arrays["rewards"].copy(), arrays["terminated"].copy(), arrays["truncated"].copy(), info)
 
     def _add_episodes(self, info: dict[str, Any], ended: numpy.ndarray) -> None:
-        mask = numpy.zeros(self.num_envs, dtype=numpy.bool_)
-        mask[ended] = True
-        totals = numpy.zeros((self.num_envs, len(_core.reward_terms)))
-        totals[ended] = self._core.episode_totals()
+        totals, mask = _by_environment(self.num_envs, ended, _core.reward_terms, self._core.episode_totals())
         episode = {"return": numpy.where(mask, self._arrays["episode_returns"], 0.0),
                    "length": numpy.where(mask, self._arrays["episode_lengths"], 0)}
-        episode.update({name: totals[:, i].copy() for i, name in enumerate(_core.reward_terms)})
+        episode.update(totals)
         episode.update({f"_{name}": mask for name in list(episode)})
         info["episode_totals"], info["_episode_totals"] = episode, mask
         if self._mode == AutoresetMode.SAME_STEP:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as copies
-import json
 import os
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -13,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
 from . import _core
+from .envs import _box, _by_environment, _options_text
 from .runs import _cluster_text, _text, read_trace
 
 if TYPE_CHECKING:
@@ -67,11 +67,7 @@ class ServiceVectorEnv(gymnasium.vector.VectorEnv):
         files = [_text(each) for each in _listed(services)]
         if not all(files):
             raise _core.Error("services: expected a file of services")
-        given = dict(options, num_envs=num_envs, policy=policy)
-        try:
-            text = json.dumps({name: _text(value) for name, value in given.items()}, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise _core.Error(f"options: {error}") from None
+        text = _options_text(dict(options, num_envs=num_envs, policy=policy))
         self._adopt(_core.make_service_env(traces, [_cluster_text(each) for each in _listed(cluster)], files, text), num_envs)
 
     def _adopt(self, core: Any, num_envs: int) -> None:
@@ -80,8 +76,7 @@ class ServiceVectorEnv(gymnasium.vector.VectorEnv):
         self.service_names = tuple(self._core.names)
         self.most = numpy.asarray(self._core.most, dtype=numpy.int32)
         self.single_observation_space = spaces.Dict({
-            "services": spaces.Box(-numpy.inf, numpy.inf, (len(self.most), _SERVICE_FEATURES), numpy.float32),
-            "cluster": spaces.Box(-numpy.inf, numpy.inf, (_CLUSTER_FEATURES,), numpy.float32)})
+            "services": _box(len(self.most), _SERVICE_FEATURES), "cluster": _box(_CLUSTER_FEATURES)})
         self.single_action_space = spaces.MultiDiscrete(self.most + 1)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
@@ -110,11 +105,7 @@ class ServiceVectorEnv(gymnasium.vector.VectorEnv):
         info: dict[str, Any] = {}
         ended = self._core.ended()
         if len(ended):
-            mask = numpy.zeros(self.num_envs, dtype=numpy.bool_)
-            mask[ended] = True
-            totals = numpy.zeros((self.num_envs, len(_core.service_reward_terms)))
-            totals[ended] = self._core.episode_totals()
-            episode: dict[str, Any] = {name: totals[:, i].copy() for i, name in enumerate(_core.service_reward_terms)}
+            episode, mask = _by_environment(self.num_envs, ended, _core.service_reward_terms, self._core.episode_totals())
             episode.update({f"_{name}": mask for name in list(episode)})
             final = numpy.full(self.num_envs, None, dtype=object)
             for e, row in zip(ended, self._core.final_observation()):

@@ -38,11 +38,6 @@ inline constexpr std::array<NamedValue<StartRule>, 7> start_rule_names{{{"no-wai
                                                                         {"ecovisor", StartRule::ecovisor},
                                                                         {"wait-awhile", StartRule::wait_awhile}}};
 
-/// What is known of a signal's future, by name.
-inline constexpr std::array<NamedValue<Forecast::Kind>, 3> forecast_names{{{"persistence", Forecast::Kind::persistence},
-                                                                           {"perfect", Forecast::Kind::perfect},
-                                                                           {"noisy", Forecast::Kind::noisy}}};
-
 /// True for the rules that suspend jobs.
 constexpr bool suspends(StartRule rule) { return rule == StartRule::ecovisor || rule == StartRule::wait_awhile; }
 

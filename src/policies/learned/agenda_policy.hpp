@@ -32,7 +32,7 @@ class AgendaPolicy {
   AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs, const JobHistory& history = {});
 
   [[nodiscard]] std::string_view name() const { return "agenda"; }
-  [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }
+  [[nodiscard]] bool clairvoyant() const { return agenda_.options().clairvoyant(); }
   void decide(const View& view, Decision& decision);
 
  private:

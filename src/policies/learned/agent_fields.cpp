@@ -53,7 +53,7 @@ FieldTable agenda_fields(AgendaOptions& options, const std::string& prefix, std:
       word_field(prefix + "forecast", "",
                  "signals: how their future is told: persistence, as a day ago; perfect, the truth; noisy, the truth "
                  "and an error",
-                 options.forecast.kind, forecast_kind_names),
+                 options.forecast.kind, forecast_names),
       {.path = prefix + "forecast_sigma",
        .flag = "",
        .meaning = "forecast noisy: standard deviation of the error, as a part of the signal's mean",

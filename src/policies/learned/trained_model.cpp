@@ -63,7 +63,7 @@ std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
     json["agenda"]["node_speeds"] = true;  // not in models of before there was such a choice
   if (model.agenda.signals) {
     json["agenda"]["signals"] = true;
-    json["agenda"]["forecast"] = name_of(forecast_kind_names, model.agenda.forecast.kind);
+    json["agenda"]["forecast"] = name_of(forecast_names, model.agenda.forecast.kind);
     json["agenda"]["forecast_sigma"] = model.agenda.forecast.sigma;
     json["signal_features"] = static_cast<std::uint32_t>(signal_features);
   }

@@ -261,18 +261,8 @@ class Power {
     return within([](const Sums& sums) { return sums.meter; });
   }
   /// \}
-  /// What the meter shows at `now`, since the run began. Precondition: not before the last change of a draw.
-  [[nodiscard]] Bill meter_until(Time now) const {
-    Bill bill = sums_.meter;
-    for (std::uint32_t number = 0; number < places_.size(); ++number) {
-      const Meter& meter = places_[number];
-      if (meter.since.time >= now) continue;
-      bill.add(meter.mw + lost_at(number), meter.rent, now - meter.since.time,
-               passed_until(number, now) - meter.since.passed);
-    }
-    return bill;
-  }
-  /// The same within the measured span, which may have ended before.
+  /// What the meter shows at `now` of the measured span, which may have ended before. Precondition: not before the last
+  /// change of a draw.
   [[nodiscard]] Bill measured_until(Time now) const {
     if (is_marked_) return meter();
     Bill bill = meter_until(now);
@@ -299,6 +289,8 @@ class Power {
   [[nodiscard]] std::int64_t with_losses_mw(std::int64_t mw) const {
     return mw + lost_mw(mw) + DrawTable::milliwatts(model_->losses.fixed_w);
   }
+  /// The same in kilowatts.
+  [[nodiscard]] double meter_kw(std::int64_t mw) const { return static_cast<double>(with_losses_mw(mw)) / 1e6; }
   /// What was drawn over time. Precondition: RunInputs::keeps_power_levels.
   [[nodiscard]] const PowerLevels& levels() const { return *levels_over_time_; }
   /// The draw of one node.
@@ -409,6 +401,18 @@ class Power {
   // Losses that do not depend on the draw are at the first place.
   [[nodiscard]] std::int64_t lost_at(std::uint32_t number) const {
     return lost_mw(places_[number].mw) + (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
+  }
+
+  // What the meter shows at `now`, since the run began.
+  [[nodiscard]] Bill meter_until(Time now) const {
+    Bill bill = sums_.meter;
+    for (std::uint32_t number = 0; number < places_.size(); ++number) {
+      const Meter& meter = places_[number];
+      if (meter.since.time >= now) continue;
+      bill.add(meter.mw + lost_at(number), meter.rent, now - meter.since.time,
+               passed_until(number, now) - meter.since.passed);
+    }
+    return bill;
   }
 
   void pay_meter(std::uint32_t number, const Mark& now) {

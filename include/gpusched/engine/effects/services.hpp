@@ -71,8 +71,9 @@ class Services {
   [[nodiscard]] const ReplicaStarts& starts(std::uint32_t service) const { return runs_[service].starts; }
   /// Its replicas: that serve, and that are asked for or load.
   [[nodiscard]] std::pair<std::int32_t, std::int32_t> replicas(std::uint32_t service) const {
-    const std::int32_t ready = ready_of(model_->services[service]);
-    return {ready, active(model_->services[service]) - ready};
+    const ServiceSpec& spec = model_->services[service];
+    const std::int32_t ready = count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
+    return {ready, active(spec) - ready};
   }
   /// When the last request of a service was answered or left; Time::max(): not yet.
   [[nodiscard]] Time closed(std::uint32_t service) const { return runs_[service].closed; }
@@ -300,16 +301,12 @@ class Services {
     });
   }
 
-  [[nodiscard]] std::int32_t ready_of(const ServiceSpec& spec) const {
-    return count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
-  }
-
   template <class Kernel>
   void ask(Kernel& kernel, std::uint32_t service) {
     Run& run = runs_[service];
     const ServiceSpec& spec = model_->services[service];
-    const std::int32_t ready = ready_of(spec);
-    const std::int32_t wanted = run.autoscaler.wanted(run.queue.ledger().load(ready, active(spec) - ready));
+    const auto [ready, starting] = replicas(service);
+    const std::int32_t wanted = run.autoscaler.wanted(run.queue.ledger().load(ready, starting));
     const std::int32_t least = run.queue.ledger().counts().waiting + run.queue.ledger().counts().served > 0 ? 1 : 0;
     run.wanted = std::clamp(wanted, least, static_cast<std::int32_t>(spec.most));
     if (run.ask_at > kernel.state.now) return;

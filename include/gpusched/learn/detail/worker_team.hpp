@@ -93,6 +93,18 @@ class WorkerTeam {
     for (std::uint32_t done = others_->done.load(); done + 1 != size_;) done = others_->done.wait(done);
   }
 
+  /// Calls work(i) for each i below `count`; each part has neighbours.
+  template <class Work>
+  void for_each(std::uint32_t count, Work work) {
+    const std::uint32_t parts = size_;
+    const std::function<void(std::uint32_t)> run_part = [&count, &parts, &work](std::uint32_t part) {
+      const auto begin = static_cast<std::uint32_t>(std::uint64_t{count} * part / parts);
+      const auto end = static_cast<std::uint32_t>(std::uint64_t{count} * (part + 1) / parts);
+      for (std::uint32_t i = begin; i < end; ++i) work(i);
+    };
+    run(run_part);
+  }
+
  private:
   struct Others {
     SpinCounter round, done;  // work handed out; parts that are done with it

@@ -6,7 +6,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched {
 namespace {
@@ -295,6 +298,65 @@ RC_GTEST_PROP(Placement, IndexAndScanChooseTheSameNodes, ()) {
     if (a == no_index || *rc::gen::arbitrary<bool>()) continue;
     indexed.release(a, shape, anyone);
     scanned.release(b, shape, anyone);
+  }
+}
+
+// So are the indices of shares and racks, and the look at all nodes: on clusters of several types, in racks of several
+// sites, of which some nodes are out of service.
+TEST(Placement, IndicesOfSharesAndRacksAndScansChooseTheSameNodes) {
+  constexpr std::uint64_t usual_clusters = 60, steps = 150;
+  const NameTable demands = specs({"a", "b|c"});
+  for (std::uint64_t seed = 1; seed <= test::random_runs(usual_clusters); ++seed) {
+    Rng rng(seed);
+    const auto below = [&rng](std::uint64_t n) { return static_cast<std::uint32_t>(rng.below(n)); };
+    Cluster cluster;
+    cluster.gpu_types = {"a", "b", "c"};
+    cluster.rack_sites = {0, 0, 1, 1, 2};
+    const std::uint32_t sizes[] = {1 + below(8), 1 + below(8), 1 + below(8)}, racks = 1 + below(5);
+    for (std::uint32_t i = 0, count = 16 + below(40); i < count; ++i) {
+      const std::uint32_t type = below(3);
+      cluster.nodes.push_back(
+          {.gpus = sizes[type], .gpu_type = type, .rack = below(racks), .counts_only = below(9) == 0});
+    }
+    Cluster bounded = cluster;
+    for (Node& node : bounded.nodes) node.cpu_milli = 1'000'000'000;
+    ClusterState indexed = state_of(cluster, demands), scanned = state_of(bounded, demands);
+    if (below(2) == 0) {
+      indexed.keep_gangs_near();
+      scanned.keep_gangs_near();
+    }
+    struct Held {
+      Shape shape;
+      std::uint32_t in_indexed, in_scanned;
+    };
+    std::vector<Held> held;
+    std::vector<bool> is_out(cluster.nodes.size());
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      const Placement rules[] = {Placement::consolidate, Placement::rack, Placement::best_fit, Placement::fastest};
+      const Placement rule = rules[below(4)];
+      const MilliGpu sizes_of_tasks[] = {100, 250, 300, 700, 1000, 1000, 2000};
+      Shape shape = gang(below(3) > 0 ? 1 : 1 + below(20), sizes_of_tasks[below(7)]);
+      shape.gpu_spec = below(3);
+      const std::vector<RatePpm> speeds{1'000'000, 500'000, 500'000};
+      const std::uint32_t a = indexed.place(shape, anyone, rule, speeds),
+                          b = scanned.place(shape, anyone, rule, speeds);
+      ASSERT_EQ(nodes_of(indexed, a), nodes_of(scanned, b)) << "seed " << seed << ", step " << step;
+      if (a != no_index) held.push_back({shape, a, b});
+      if (!held.empty() && below(5) < 2) {
+        std::swap(held[below(held.size())], held.back());
+        indexed.release(held.back().in_indexed, held.back().shape, anyone);
+        scanned.release(held.back().in_scanned, held.back().shape, anyone);
+        held.pop_back();
+      }
+      if (below(4) == 0) {
+        const NodeId node{below(cluster.nodes.size())};
+        for (ClusterState* state : {&indexed, &scanned}) {
+          is_out[index(node)] ? state->reinstate(node) : state->withhold(node);
+        }
+        is_out[index(node)] = !is_out[index(node)];
+      }
+      if (below(40) == 0) indexed = ClusterState(indexed);  // a copy makes indices of its own
+    }
   }
 }
 

@@ -20,6 +20,8 @@
 #include "gpusched/engine/capacity/mig_cards.hpp"
 #include "gpusched/engine/capacity/node_index.hpp"
 #include "gpusched/engine/capacity/node_state.hpp"
+#include "gpusched/engine/capacity/rack_index.hpp"
+#include "gpusched/engine/capacity/share_index.hpp"
 #include "gpusched/engine/capacity/withheld_capacity.hpp"
 
 namespace gpusched {
@@ -34,7 +36,7 @@ struct Grant {
 };
 
 /// A value. It chooses no nodes: node_search.hpp does. Parts, each with a file under engine/capacity/: the accounts of
-/// nodes, their index by idle GPUs, where jobs may run, device memory, MIG, and what is withheld.
+/// nodes, their indices by idle GPUs, shares and racks, where jobs may run, device memory, MIG, and what is withheld.
 class Capacity {
  public:
   /// GPUs of a larger node are counted, not told apart.
@@ -333,6 +335,22 @@ class Capacity {
     if (bounded_ || shape.is_share()) return false;
     return withheld_.node_count == 0 || shape.gpu_milli_per_task > 0;
   }
+  /// Makes ready what a search for the nodes of such a gang may ask; `near`: it minds racks. Precondition:
+  /// refresh_index().
+  void prepare_search(const Shape& shape, bool near) {
+    if (near && !racks_.is_made()) racks_.make(nodes_, class_count());
+    // What else bounds a share than the thousandths of a card is not in the index.
+    shares_are_indexed_ =
+        shape.is_share() && shape.tasks == 1 && !bounded_ && !has_mig() && !memory_.counts() &&
+        shares_.prepare(nodes_, class_count(), [this](const NodeState& node) { return most_left(node); });
+  }
+  /// True when shares() can be asked for the nodes of the gang that prepare_search() was told of.
+  [[nodiscard]] bool shares_are_indexed() const { return shares_are_indexed_; }
+  /// Nodes by what a share of a GPU finds there.
+  [[nodiscard]] const detail::ShareIndex& shares() const { return shares_; }
+  /// The nodes of each rack. Precondition: prepare_search() for a gang that minds racks.
+  [[nodiscard]] const detail::RackIndex& racks() const { return racks_; }
+
   /// Tasks for which so much CPU and memory is enough; as much as `unlimited` is enough for any number.
   [[nodiscard]] static std::int64_t bounded_tasks_that_fit(std::int64_t cpu_milli, std::int64_t memory_mib,
                                                            const Shape& shape) {
@@ -390,6 +408,15 @@ class Capacity {
     std::int64_t tasks = 0;
     for (std::uint32_t d = 0; d < node.gpus; ++d) tasks += tasks_on_card(node.first_device + d, shape);
     return tasks;
+  }
+
+  [[nodiscard]] std::uint32_t class_count() const { return static_cast<std::uint32_t>(index_.classes().size()); }
+
+  // Of the card of the node that has the most left; of all together where they are not told apart.
+  [[nodiscard]] MilliGpu most_left(const NodeState& node) const {
+    if (!node.has_devices) return node.free_milli;
+    const auto first = device_left_.begin() + node.first_device;
+    return *std::max_element(first, first + node.gpus);
   }
 
   // Tasks of a share of a GPU that fit on the card.
@@ -578,11 +605,19 @@ class Capacity {
   [[nodiscard]] std::uint32_t number_of(const NodeState& node) const {
     return static_cast<std::uint32_t>(&node - nodes_.data());
   }
-  void set_idle(NodeState& node, std::uint32_t idle) { index_.set_idle(node, number_of(node), idle); }
+  // Called whenever what is free on a node has changed.
+  void set_idle(NodeState& node, std::uint32_t idle) {
+    const std::uint32_t number = number_of(node);
+    shares_.note(number);
+    if (racks_.is_made() && idle != node.idle) racks_.moved(number, node.idle, idle);
+    index_.set_idle(node, number, idle);
+  }
 
   std::vector<NodeState> nodes_;
   std::vector<std::int16_t> device_left_;  // by card
   detail::NodeIndex index_;
+  detail::RackIndex racks_;
+  detail::ShareIndex shares_;
   detail::AllowedClasses allowed_;
   detail::CardMemory memory_;
   detail::MigCards mig_;
@@ -594,6 +629,7 @@ class Capacity {
   MilliGpu free_gpu_milli_ = 0;
   bool bounded_ = false;
   bool gangs_near_ = false;
+  bool shares_are_indexed_ = false;
 };
 
 }  // namespace gpusched

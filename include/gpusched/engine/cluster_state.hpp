@@ -141,6 +141,7 @@ class ClusterState : public Capacity {
 
   std::uint32_t place_among(const std::vector<std::uint32_t>& classes, const Shape& shape, std::uint32_t vc,
                             Placement rule) {
+    prepare_search(shape, detail::NodeSearch::minds_racks(*this, rule));
     detail::NodeSearch search(*this, shape, classes, rule, rng_);
     std::uint32_t head = no_index;
     for (std::uint32_t left = shape.tasks; left > 0;) {

@@ -18,8 +18,9 @@
 namespace gpusched::detail {
 
 /// The search for the nodes of one gang, one node after another. Lives as long as that search and borrows all it is
-/// given. Where GPUs are the only limit an answer costs O(classes of nodes x log n) by the index of idle GPUs;
-/// otherwise, and for GPU shares and racks, all nodes that the job may use are looked at.
+/// given. Where GPUs are the only limit an answer costs O(classes of nodes x log n) by the index of idle GPUs, for a
+/// share of a GPU on the fullest node that has room by the index of shares, and within racks O(racks + nodes of a
+/// rack). Otherwise all nodes that the job may use are looked at.
 class NodeSearch {
  public:
   /// For a gang of `shape` among the nodes of these classes.
@@ -32,9 +33,17 @@ class NodeSearch {
         rule_(rule),
         rng_(rng) {}
 
+  /// True when gangs by that rule go where their tasks are in one rack.
+  [[nodiscard]] static bool minds_racks(const Capacity& capacity, Placement rule) {
+    return rule == Placement::rack || (rule == Placement::consolidate && capacity.keeps_gangs_near());
+  }
+
   /// The node for the next tasks of the gang, of which `left` have none yet; no_node when no allowed node has room.
   [[nodiscard]] NodeId next(std::uint32_t left) {
-    if (minds_racks()) return pick_in_rack(left);
+    if (goes_to_fullest() && capacity_.shares_are_indexed()) {
+      return capacity_.shares().fullest_with(shape_.gpu_milli_per_task, allowed_);
+    }
+    if (minds_racks(capacity_, rule_)) return pick_in_rack(left);
     if (!uses_remnants(rule_)) return pick_whole(left);
     return is_indexed() ? pick_by_index(static_cast<std::uint32_t>(shape_.gpu_milli_per_task / whole_gpu), left)
                         : pick_by_scan(left);
@@ -46,8 +55,10 @@ class NodeSearch {
   }
 
  private:
-  [[nodiscard]] bool minds_racks() const {
-    return rule_ == Placement::rack || (rule_ == Placement::consolidate && capacity_.keeps_gangs_near());
+  // A gang that one node holds goes to the fullest such node.
+  [[nodiscard]] bool goes_to_fullest() const {
+    return rule_ == Placement::rack || rule_ == Placement::consolidate || rule_ == Placement::best_fit ||
+           rule_ == Placement::fastest;
   }
 
   // The index knows whole GPUs and nothing else.
@@ -272,45 +283,69 @@ class NodeSearch {
   // ---- racks -----------------------------------------------------------------------------------------------------
 
   // One node that holds all: the fullest. Else within `rack_` as consolidate does; when that is full or not yet chosen,
-  // another rack. O(nodes), but O(classes x log n) where one node holds all and GPUs are the only limit.
+  // another rack. O(nodes) where something else than GPUs is a limit, or shares are several; else as the head says.
   [[nodiscard]] NodeId pick_in_rack(std::uint32_t left) {
-    const auto holding = [this](std::uint32_t tasks, std::uint32_t in_rack, std::int64_t sign) {
-      return least_by_scan([this, &in_rack, &tasks, &sign](NodeId id) {
-        const bool there = in_rack == no_index || capacity_.node(id).rack_number == in_rack;
-        return there && capacity_.tasks_that_fit(id, shape_) >= tasks ? sign * room_on(id) : unlimited;
-      });
-    };
     if (left == shape_.tasks) {
       const NodeId one = is_indexed()
                              ? fullest_with(static_cast<std::uint64_t>(shape_.gpu_milli_per_task / whole_gpu) * left)
-                             : holding(left, no_index, +1);
+                             : least_by_scan([this, &left](NodeId id) {
+                                 return capacity_.tasks_that_fit(id, shape_) >= left ? room_on(id) : unlimited;
+                               });
       if (one != no_node) return one;
     }
-    if (rack_ == no_index || holding(1, rack_, +1) == no_node) rack_ = choose_rack(left);
+    if (rack_ == no_index || least_in_rack(1, +1) == no_node) rack_ = choose_rack(left);
     if (rack_ == no_index) return no_node;
-    const NodeId last = holding(left, rack_, +1);
-    return last != no_node ? last : holding(1, rack_, -1);
+    const NodeId last = least_in_rack(left, +1);
+    return last != no_node ? last : least_in_rack(1, -1);
+  }
+
+  // The node of `rack_` with room for so many tasks that has the least room (sign +1), or the most (-1).
+  [[nodiscard]] NodeId least_in_rack(std::uint32_t tasks, std::int64_t sign) const {
+    NodeId best = no_node;
+    MilliGpu least = unlimited;
+    for (const std::uint32_t id : capacity_.racks().nodes_of(rack_)) {
+      const NodeId node{id};
+      if (std::find(allowed_.begin(), allowed_.end(), capacity_.node(node).node_class) == allowed_.end()) continue;
+      if (capacity_.tasks_that_fit(node, shape_) < tasks) continue;
+      const MilliGpu room = sign * room_on(node);
+      if (room >= least) continue;
+      best = node;
+      least = room;
+    }
+    return best;
+  }
+
+  // Calls visit(rack, tasks) for racks with nodes that the job may use; several times for one. No node there holds the
+  // whole gang.
+  template <class Visit>
+  void for_each_room(Visit visit) const {
+    if (is_indexed() && shape_.gpu_milli_per_task > 0) {
+      const auto gpus = static_cast<std::uint32_t>(shape_.gpu_milli_per_task / whole_gpu);
+      capacity_.racks().for_each_room(allowed_, gpus, visit);
+      return;
+    }
+    for (const std::uint32_t g : allowed_) {
+      for (const std::uint32_t id : index_[g].members) {
+        visit(capacity_.node(NodeId{id}).rack_number, std::int64_t{capacity_.tasks_that_fit(NodeId{id}, shape_)});
+      }
+    }
   }
 
   // The rack of the site at hand, if any, then the one with the least room that holds `left` tasks; where none does, in
   // the site with the least room that does, or else the most, the rack with the most room.
   [[nodiscard]] std::uint32_t choose_rack(std::uint32_t left) const {
-    std::map<std::uint32_t, std::int64_t> racks, sites;  // room in tasks
-    for (const std::uint32_t g : allowed_) {
-      for (const std::uint32_t id : index_[g].members) {
-        const std::uint32_t rack = capacity_.node(NodeId{id}).rack_number;
-        const std::uint32_t tasks = capacity_.tasks_that_fit(NodeId{id}, shape_);
-        racks[rack] += tasks;
-        sites[capacity_.site_of(rack)] += tasks;
-      }
-    }
+    std::vector<std::int64_t> racks(capacity_.racks().rack_count());  // room in tasks
+    std::map<std::uint32_t, std::int64_t> sites;                      // likewise
+    for_each_room([&racks](std::uint32_t rack, std::int64_t tasks) { racks[rack] += tasks; });
+    for (std::uint32_t rack = 0; rack < racks.size(); ++rack) sites[capacity_.site_of(rack)] += racks[rack];
     const auto shortage = [&left](std::int64_t room) {  // what fits snugly is least; of what does not, the largest
       return room >= left ? std::pair(std::int64_t{0}, room) : std::pair(std::int64_t{1}, -room);
     };
     using Rank = std::tuple<bool, std::int64_t, std::pair<std::int64_t, std::int64_t>, std::int64_t>;
     std::uint32_t best = no_index;
     Rank least{};
-    for (const auto& [rack, room] : racks) {
+    for (std::uint32_t rack = 0; rack < racks.size(); ++rack) {
+      const std::int64_t room = racks[rack];
       if (room == 0) continue;
       const std::uint32_t site = capacity_.site_of(rack);
       const bool elsewhere = rack_ != no_index && site != capacity_.site_of(rack_);

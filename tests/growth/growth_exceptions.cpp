@@ -12,6 +12,8 @@ constexpr std::string_view all_running =
     "it places or ranks all running jobs anew at an event, and more nodes run more";
 constexpr std::string_view each_demand = "it looks at all nodes for each demand that waits";
 
+constexpr std::string_view turn_of_shapes = "each shape of each queue that waits has a turn";
+
 constexpr GrowthException table[] = {
     {"srtf@helios", nodes, 1.5, all_running},
     {"loaning", nodes, 1.85, each_demand},
@@ -36,6 +38,8 @@ constexpr GrowthException table[] = {
     // Each attempt in vain compares the first jobs of all classes: to be mended.
     {"static-partition", vcs, 3.2, "parts are tried one by one, each among the classes of all"},
     {"static-partition", shapes, 1.85, "parts are tried one by one, each among the classes of all"},
+    {"kueue", shapes, 1.85, turn_of_shapes},
+    {"kai", shapes, 1.95, turn_of_shapes},
     {"slurm", jobs, 3, "where many owners are about equal, all their classes are scored"},
     {"k8s", nodes, 1.6, "it scores at least 100 nodes, as its scheduler: all of a small cluster"},
     {"rl:builtin/hpc", jobs, 3.3, "its network scores all waiting jobs at each choice"},

@@ -6,12 +6,14 @@
 #include <optional>
 #include <tuple>
 
-#include "src/base/field_parser.hpp"
+#include "src/policies/queues/owners.hpp"
 
 namespace gpusched {
 namespace {
 
 using Rights = std::set<std::pair<std::uint32_t, std::uint32_t>>;
+
+constexpr const char* whose_classes = "a QOS or partition of the jobs";
 
 // Of runs that began before the policy came.
 constexpr Time long_ago{-end_of_time.us};
@@ -43,7 +45,7 @@ std::int64_t nodes_held(const View& view, JobId job) {
 Result<std::uint32_t> class_named(std::string_view name, const NameTable& names) {
   const std::uint32_t number = names.find(name);
   if (number != no_index && number != 0) return number;
-  return unexpected("expected a QOS or partition of the jobs, found '" + std::string(name) + "'");
+  return unexpected("expected " + std::string(whose_classes) + ", found '" + std::string(name) + "'");
 }
 
 }  // namespace
@@ -156,17 +158,11 @@ Result<Rights> preemption_rights(std::span<const std::string> words, const NameT
 }
 
 Result<std::map<std::uint32_t, Time>> preemption_times(std::span<const std::string> words, const NameTable& names) {
+  constexpr double longest_s = 1e9;
+  const auto seconds = numbers_by_name(words, names, whose_classes, "SECONDS", 0, longest_s);
+  if (!seconds) return Unexpected{seconds.error()};
   std::map<std::uint32_t, Time> times;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.rfind('=');
-    const auto seconds =
-        equals == std::string::npos ? std::optional<double>() : parse_number(std::string_view(word).substr(equals + 1));
-    if (!seconds || !(*seconds >= 0 && *seconds <= 1e9))
-      return unexpected("expected NAME=SECONDS, found '" + word + "'");
-    const auto number = class_named(std::string_view(word).substr(0, equals), names);
-    if (!number) return Unexpected{number.error()};
-    times[*number] = from_seconds(*seconds);
-  }
+  for (const auto& [number, span_s] : *seconds) times[number] = from_seconds(span_s);
   return times;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,11 +33,35 @@ enum class OwnerColumn : std::uint8_t { user, group, vc };
 /// Whether the trace names owners of that kind.
 [[nodiscard]] bool has_owners(OwnerColumn column, const JobTable& jobs);
 
+/// That error.
+[[nodiscard]] Unexpected too_large_for_owner(const std::string& policy, OwnerColumn column, const JobTable& jobs,
+                                             JobId job, MilliGpu most);
+
 /// The parameter `by` of a policy that is fair between owners.
 ParameterInfo owner_parameter(std::string fallback);
 /// What `by` says, or one line that names what the trace lacks.
 Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
                                  const PolicyContext& context);
+
+/// "NAME=NUMBER" of each word, by the name's number in the table. `whose`: what has such names, for messages ("a QOS or
+/// partition of the jobs"); `unit`: of the numbers ("SECONDS"), which lie in [least, most].
+Result<std::map<std::uint32_t, double>> numbers_by_name(std::span<const std::string> words, const NameTable& names,
+                                                        const std::string& whose, const std::string& unit, double least,
+                                                        double most);
+/// The same of a policy's parameter that gives owners numbers from 0 on; errors name the parameter.
+Result<std::map<std::uint32_t, double>> numbers_of_owners(const std::string& parameter, const std::string& unit,
+                                                          const PolicyParameters& parameters, OwnerColumn column,
+                                                          const JobTable& jobs);
+
+/// An error where a job asks for more GPU thousandths than `most(job)`, which its owner never holds; names both.
+template <class Most>
+Result<void> check_sizes(const std::string& policy, OwnerColumn column, const JobTable& jobs, Most most) {
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    if (jobs.shape(job).gpu_milli() > most(job)) return too_large_for_owner(policy, column, jobs, job, most(job));
+  }
+  return {};
+}
 
 /// Weights of owners in order of their first jobs, in thousandths; an owner beyond the list weighs one.
 class OwnerWeights {

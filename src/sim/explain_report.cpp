@@ -49,7 +49,8 @@ class Words {
   [[nodiscard]] std::string of(const WaitSpan& span) const {
     switch (span.kind) {
       case WaitSpan::Kind::dependencies:
-        return "waits for the end of job " + (span.waits_for == no_job ? "" : job_name(span.waits_for));
+        if (span.waits_for == no_job) return "waits for the time behind the jobs before it";
+        return "waits for the end of job " + job_name(span.waits_for);
       case WaitSpan::Kind::waiting: return span.cause == WaitCause::limit ? cause(span) : cause(span) + ahead(span);
       case WaitSpan::Kind::running: return "runs " + nodes_text(plan_->input.cluster, span.nodes);
       case WaitSpan::Kind::done: break;

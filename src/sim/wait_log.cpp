@@ -80,7 +80,8 @@ void WaitLog::begin_waiting_for_others(const OracleView& view, std::span<const E
     now_.waits_for = other;
     return;
   }
-  if (cluster_->limits.empty()) return;
+  const bool is_delayed = view.jobs().dependencies().delay(job_) > Time{} && view.limit_of(job_) == no_index;
+  if (cluster_->limits.empty() || is_delayed) return;
   now_ = {.kind = WaitSpan::Kind::waiting, .since = view.listed(job_), .cause = WaitCause::limit};
   now_.limit = cluster_->limits.size() == 1 ? 0 : view.limit_of(job_);
 }

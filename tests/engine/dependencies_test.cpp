@@ -59,6 +59,20 @@ TEST(Dependencies, OfASliceAreThoseWithinIt) {
   EXPECT_TRUE(jobs.slice(3, 1).dependencies().is_empty());
 }
 
+TEST(Dependencies, DelaysFollowTheirJobs) {
+  JobTableBuilder builder;
+  const std::vector<std::string> after_a{"a"}, after_z{"z"};
+  builder.ignore_missing_predecessors();
+  builder.add({.id = "c", .submit = whole_seconds(3), .after = after_a, .after_delay = whole_seconds(30)});
+  builder.add({.id = "b", .submit = whole_seconds(2), .after = after_z, .after_delay = whole_seconds(20)});
+  builder.add({.id = "a", .submit = whole_seconds(1)});
+  const JobTable jobs = *std::move(builder).build();       // a, b, c
+  EXPECT_EQ(jobs.dependencies().delay(JobId{1}), Time{});  // of a job that waits for nobody
+  EXPECT_EQ(jobs.dependencies().delay(JobId{2}), whole_seconds(30));
+  EXPECT_FALSE(jobs.slice(1, 2).dependencies().has_delays());
+  EXPECT_EQ(jobs.slice(0, 3).dependencies().delay(JobId{2}), whole_seconds(30));
+}
+
 TEST(Dependencies, OfAJobTwiceOnTheSameOtherAreOne) {
   EXPECT_EQ(ids(linked({{"a", {}}, {"b", {"a", "a"}}})->dependencies().of(JobId{1})), (Numbers{0}));
 }
@@ -117,6 +131,32 @@ TEST(EngineWithDependencies, WaitsNotForJobsThatEndedBefore) {
   ASSERT_TRUE(runs(engine));
   EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 3}, {8, 12}}));
   EXPECT_EQ(engine.submit(JobId{1}), whole_seconds(8));
+}
+
+// Job 1 waits for two jobs, the last of which ends at 10, and 5 s longer; job 2 is submitted when its delay is over,
+// and job 3 while it runs.
+TEST(EngineWithDependencies, WaitForADelayBehindTheLastEnd) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 1},
+                                  {.submit = 0, .work = 4, .gpus = 1},
+                                  {.submit = 1, .work = 3, .gpus = 1, .after = {"0", "1"}, .delay = 5},
+                                  {.submit = 6, .work = 3, .gpus = 1, .after = {"1"}, .delay = 2},
+                                  {.submit = 9, .work = 3, .gpus = 1, .after = {"1"}, .delay = 7}});
+  Engine engine(jobs, Cluster::pool(2));
+  ASSERT_TRUE(runs(engine));
+  EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 10}, {0, 4}, {15, 18}, {6, 9}, {11, 14}}));
+  EXPECT_EQ(engine.submit(JobId{2}), whole_seconds(15));
+  EXPECT_EQ(engine.submit(JobId{4}), whole_seconds(11));
+}
+
+// Nothing else happens while the delay passes, and jobs of one instant join by id.
+TEST(EngineWithDependencies, DelaysKeepARunGoing) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 1},
+                                  {.submit = 0, .work = 2, .gpus = 1, .after = {"0"}, .delay = 100},
+                                  {.submit = 0, .work = 2, .gpus = 1, .after = {"0"}, .delay = 100},
+                                  {.submit = 101, .work = 2, .gpus = 1}});
+  Engine engine(jobs, Cluster::pool(1));
+  ASSERT_TRUE(runs(engine));
+  EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 1}, {101, 103}, {103, 105}, {105, 107}}));
 }
 
 // The last attempt counts.

@@ -79,7 +79,8 @@ void add_copy(JobTableBuilder& builder, const JobTable& jobs, JobId job, const s
                .priority = jobs.priority(job),
                .deadline = jobs.deadline(job),
                .attempts = attempts.size() > 1 ? std::span<const Time>(attempts) : std::span<const Time>{},
-               .after = after});
+               .after = after,
+               .after_delay = after.empty() ? Time{} : jobs.dependencies().delay(job)});
 }
 
 JobTable built(JobTableBuilder builder) {

@@ -94,7 +94,8 @@ class SlowLimits {
       const bool waits_for_others =
           phase == JobPhase::future &&
           std::any_of(others.begin(), others.end(), [&](JobId other) { return view.phase(other) != JobPhase::done; });
-      if (waits_for_others) continue;
+      const bool may_think = phase == JobPhase::future && jobs_.dependencies().delay(job) > Time{};
+      if (waits_for_others || may_think) continue;
       const bool may = may_run(job, view.shape(job), view);
       if (may != (phase == JobPhase::pending)) {
         return "job " + std::to_string(i) +

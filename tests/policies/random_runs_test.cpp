@@ -75,7 +75,9 @@ std::optional<std::string> fault_of_order(const Engine& engine) {
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     Time eligible = jobs.submit(job);
-    for (const JobId other : jobs.dependencies().of(job)) eligible = std::max(eligible, engine.end(other));
+    for (const JobId other : jobs.dependencies().of(job)) {
+      eligible = std::max(eligible, engine.end(other) + jobs.dependencies().delay(job));
+    }
     if (engine.is_cancelled(job) && engine.first_start(job) == Time::max()) continue;
     if (engine.submit(job) != eligible) return "job " + std::to_string(i) + " might run at another time than it should";
     if (engine.first_start(job) < eligible) return "job " + std::to_string(i) + " runs before what it waits for ended";

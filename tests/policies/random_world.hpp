@@ -134,6 +134,9 @@ inline RandomWorld random_world(std::uint64_t seed, WorldKind kind, bool linked 
       after.push_back(ids[draw_link.below(ids.size())]);
     }
     job.after = after;
+    if (!after.empty() && draw_link.chance(3)) {
+      job.after_delay = whole_seconds(static_cast<std::int64_t>(draw_link.below(120)));
+    }
     builder.add(job);
     ids.push_back(id);
   }

@@ -97,7 +97,8 @@ JobTable table_in(const Guise& guise, const JobTable& jobs) {
                  .priority = jobs.priority(job),
                  .deadline = guise.instant(jobs.deadline(job)),
                  .attempts = attempts.size() > 1 ? attempts : std::vector<Time>{},
-                 .after = after});
+                 .after = after,
+                 .after_delay = guise.length(jobs.dependencies().delay(job))});
   }
   return *std::move(builder).build();
 }
@@ -305,7 +306,8 @@ World any_world(std::uint64_t seed, WorldKind kind, bool scalable) {
                  .priority = jobs.priority(job),
                  .deadline = whole(jobs.deadline(job)),
                  .attempts = attempts.size() > 1 ? attempts : std::vector<Time>{},
-                 .after = after});
+                 .after = after,
+                 .after_delay = jobs.dependencies().delay(job)});
   }
   World world{.cluster = drawn.cluster, .jobs = *std::move(builder).build(), .options = drawn.options};
   if (seed % 2 == 0) {

@@ -27,6 +27,7 @@ struct Row {
   std::int64_t deadline = -1;           ///< -1 = none
   std::int64_t start = -1;              ///< as recorded; -1 = none
   std::vector<std::string> after = {};  ///< rows that must have ended
+  std::int64_t delay = 0;               ///< so many seconds ago
 };
 
 /// The table of these rows. Precondition: sorted by submit, so that row numbers are job ids.
@@ -54,7 +55,8 @@ inline JobTable table_of(const std::vector<Row>& rows) {
                  .priority = row.priority,
                  .deadline = row.deadline < 0 ? Time::max() : whole_seconds(row.deadline),
                  .attempts = attempts,
-                 .after = row.after});
+                 .after = row.after,
+                 .after_delay = whole_seconds(row.delay)});
   }
   return *std::move(builder).build();
 }

@@ -38,6 +38,9 @@ JobTable jobs_of_world(Rng& rng) {
     }
     job.id = id;
     job.after = after;
+    if (!after.empty() && rng.below(3) == 0) {
+      job.after_delay = whole_seconds(static_cast<std::int64_t>(rng.below(90)));
+    }
     job.estimate = whole_seconds(1 + static_cast<std::int64_t>(rng.below(500)));
     builder.add(job);
     submit += static_cast<std::int64_t>(rng.below(60));

@@ -107,6 +107,7 @@ class SlowSites {
       const SlowJob& job = all[i];
       over = over && job.stage == Stage::done;
       if (i >= submitted_) consider(jobs_.submit(JobId{i}).us);
+      if (job.stage == Stage::future && open_from(i) >= 0) consider(std::max(open_from(i), jobs_.submit(JobId{i}).us));
       if (job.stage == Stage::runs) consider(job.end);
       if (job.stage == Stage::travels && job.journey > now_) consider(job.journey);
       if (job.stage == Stage::waits && job.first_start < 0 && job.until >= 0) consider(std::max(job.until, now_));
@@ -151,12 +152,16 @@ class SlowSites {
     for (SiteId site = 0; site < gpus_.size(); ++site) start_jobs(site);
   }
 
-  [[nodiscard]] bool is_open(std::uint32_t job) const {
+  // When the job waits no more for others; -1: never yet.
+  [[nodiscard]] std::int64_t open_from(std::uint32_t job) const {
+    std::int64_t from = 0;
     for (const JobId before : jobs_.dependencies().of(JobId{job})) {
-      if (all[index(before)].stage != Stage::done) return false;
+      if (all[index(before)].stage != Stage::done) return -1;
+      from = std::max(from, all[index(before)].end + jobs_.dependencies().delay(JobId{job}).us);
     }
-    return true;
+    return from;
   }
+  [[nodiscard]] bool is_open(std::uint32_t job) const { return open_from(job) >= 0 && open_from(job) <= now_; }
 
   void start_jobs(SiteId site) {
     std::int64_t free = gpus_[site];

@@ -110,6 +110,7 @@ JobTable draw_jobs(WorldDraws& draw, const Cluster& cluster, WorldKind kind) {
     const std::vector<std::string> after =
         linked && draw.chance(2) ? links.before(draw, links.ranks[i]) : std::vector<std::string>{};
     records[i].after = after;
+    if (!after.empty() && draw.chance(3)) records[i].after_delay = seconds(1 + draw.below(100));
     std::array<Time, 3> attempts;
     if (draw.chance(8)) {
       records[i].work = {};

@@ -81,6 +81,9 @@ Time SlowWorld::next_time() const {
     next = std::min(next, inputs_.changes->all()[next_change_].time);
   }
   if (storage_.active()) next = std::min(next, storage_.next_time(now_));
+  for (std::uint32_t i = 0; i < arrived_; ++i) {
+    if (jobs_[i].phase == JobPhase::future) next = std::min(next, may_run_from(JobId{i}));
+  }
   // Nodes that fail and come back for ever keep no run going, unless some are away.
   if (next != Time::max() || !all_nodes_work()) next = std::min(next, next_outage());
   return next;
@@ -315,15 +318,20 @@ void SlowWorld::call_spares() {
   }
 }
 
-// Jobs whose last predecessor ended join their queues, by id.
+// When all that the job waits for ended, and its delay later; never: something did not end.
+Time SlowWorld::may_run_from(JobId id) const {
+  Time from{std::numeric_limits<std::int64_t>::min() / 2};
+  for (const JobId other : table_->dependencies().of(id)) {
+    if (jobs_[index(other)].phase != JobPhase::done) return Time::max();
+    from = std::max(from, jobs_[index(other)].end + table_->dependencies().delay(id));
+  }
+  return from;
+}
+
+// Jobs that need not wait for others any longer join their queues, by id.
 void SlowWorld::release_waiting() {
   for (std::uint32_t i = 0; i < arrived_; ++i) {
-    const JobId id{i};
-    if (jobs_[i].phase != JobPhase::future) continue;
-    const auto others = table_->dependencies().of(id);
-    const bool waits = std::any_of(others.begin(), others.end(),
-                                   [&](JobId other) { return jobs_[index(other)].phase != JobPhase::done; });
-    if (!waits) join(id);
+    if (jobs_[i].phase == JobPhase::future && may_run_from(JobId{i}) <= now_) join(JobId{i});
   }
 }
 

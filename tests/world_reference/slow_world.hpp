@@ -121,6 +121,7 @@ class SlowWorld {
   void lose(NodeId node);
   void call_spares();
   void come_back(NodeId node, bool was_in_service);
+  [[nodiscard]] Time may_run_from(JobId id) const;
   void release_waiting();
   void submit();
   void sleep();

@@ -30,7 +30,8 @@ constexpr std::array column_roles{
     ColumnRole{"cpu", RoleKind::cores},        ColumnRole{"memory", RoleKind::memory},
     ColumnRole{"gpu_type", RoleKind::text},    ColumnRole{"gpu_memory", RoleKind::gpu_memory},
     ColumnRole{"priority", RoleKind::number},  ColumnRole{"qos", RoleKind::text},
-    ColumnRole{"status", RoleKind::text},      ColumnRole{"after", RoleKind::text}};
+    ColumnRole{"status", RoleKind::text},      ColumnRole{"after", RoleKind::text},
+    ColumnRole{"after_delay", RoleKind::span}};
 
 constexpr std::string_view settings[] = {"delimiter", "header", "na"};
 

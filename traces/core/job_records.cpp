@@ -48,6 +48,7 @@ JobRecord TableRecord::operator()(JobId job) {
   record.deadline = jobs.deadline(job);
   record.attempts = attempts_;
   record.after = after_;
+  record.after_delay = jobs.dependencies().delay(job);
   return record;
 }
 

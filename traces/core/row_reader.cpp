@@ -9,6 +9,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
+#include "traces/core/job_records.hpp"
 
 namespace gpusched {
 namespace {
@@ -303,6 +304,14 @@ Time RowReader::seconds(Column column) {
   expect(column, std::string("a number of seconds >= 0") +
                      (unit_of(column).spans ? ", or a span like 1-06:00:16, 1 day, 6:00:16 or PT6H" : ""));
   return {};
+}
+
+void RowReader::read_after(Column after, Column delay, std::vector<std::string>& ids, JobRecord& job) {
+  split_ids(text(after), ids);
+  job.after = ids;
+  if (!delay || is_blank(delay)) return;
+  job.after_delay = seconds(delay);
+  if (ids.empty() && job.after_delay > Time{}) expect(delay, "no delay where the job waits for no other");
 }
 
 Time RowReader::instant(Column column) {

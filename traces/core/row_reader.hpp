@@ -117,6 +117,9 @@ class RowReader {
   /// A number from 0 to `most`.
   double number(Column column, double most = 1e15);
 
+  /// Whom a job waits for, "a;b", and how long after their ends. The job borrows `ids`.
+  void read_after(Column after, Column delay, std::vector<std::string>& ids, JobRecord& job);
+
   /// Marks the row as bad: what was expected in a column.
   void expect(Column column, const std::string& expected);
   [[nodiscard]] bool bad() const { return row_error_.has_value(); }

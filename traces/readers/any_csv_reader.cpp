@@ -93,7 +93,7 @@ Result<void> read_any_csv(ReadContext& context) {
                estimate = column_of("estimate"), deadline = column_of("deadline"), tasks = column_of("tasks"),
                cpu = column_of("cpu"), memory = column_of("memory"), gpu_type = column_of("gpu_type"),
                gpu_memory = column_of("gpu_memory"), priority = column_of("priority"), qos = column_of("qos"),
-               status = column_of("status"), after = column_of("after");
+               status = column_of("status"), after = column_of("after"), after_delay = column_of("after_delay");
   const GpuText gpu_text = mapping->role("gpus").gpus;
   const double cores = factor_of("cpu"), mib = factor_of("memory"), gib = factor_of("gpu_memory");
   std::vector<std::string> predecessors;
@@ -134,8 +134,7 @@ Result<void> read_any_csv(ReadContext& context) {
     std::string gpu_spec(gpu_type && !row.is_blank(gpu_type) ? row.text(gpu_type) : std::string_view(demand.types));
     if (gpu_memory && !row.is_blank(gpu_memory)) gpu_spec += gpu_memory_text(row.number(gpu_memory, 1e6 / gib) * gib);
     job.gpu_spec = gpu_spec;
-    split_ids(row.text(after), predecessors);
-    job.after = predecessors;
+    row.read_after(after, after_delay, predecessors, job);
     if (row.take_times(job, times, {submit, start, end})) row.add(job);
   });
 }

@@ -2,7 +2,7 @@
 // native: gpusched's own csv, which `gpusched trace convert` writes and which keeps everything a JobTable holds:
 // job_id,submit_s,work_s,tasks,gpu_milli_per_task, then optionally cpu_milli_per_task,memory_mib_per_task,gpu_spec,
 // estimate_s,start_s,deadline_s,user,group,vc,name,family,status,priority,attempts_s (work of each attempt joined by
-// ';'),after (ids of the jobs that must have ended before, joined by ';').
+// ';'),after (ids of the jobs that must have ended before, joined by ';'),after_delay_s (and how long ago).
 #include <limits>
 
 #include "traces/core/trace_reader.hpp"
@@ -47,7 +47,8 @@ Result<void> read_native(ReadContext& context) {
                deadline = rows.find({"deadline_s"}), user = rows.find({"user"}), group = rows.find({"group"}),
                vc = rows.find({"vc"}), qos = rows.find({"qos"}), name = rows.find({"name"}),
                family = rows.find({"family", "class"}), status = rows.find({"status"}),
-               priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"}), after = rows.find({"after"});
+               priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"}), after = rows.find({"after"}),
+               after_delay = rows.find({"after_delay_s"});
   std::vector<Time> attempt_works;
   std::vector<std::string> predecessors;
   return for_each_row(rows, context, [&](RowReader& row) {
@@ -77,8 +78,7 @@ Result<void> read_native(ReadContext& context) {
     }
     read_attempts(row, attempts, job.work, attempt_works);
     job.attempts = attempt_works;
-    split_ids(row.text(after), predecessors);
-    job.after = predecessors;
+    row.read_after(after, after_delay, predecessors, job);
     job.gpu_spec = row.text(spec);
     job.user = row.text(user);
     job.group = row.text(group);

@@ -2,8 +2,8 @@
 // swf: the Standard Workload Format of the Parallel Workloads Archive (version 2.2), 18 blank-separated numbers a job,
 // -1 for unknown, comments from ';'. A processor plays the part of a GPU. Processors are field 8 (requested), or field
 // 5 (used) where that is larger or field 8 unknown. Jobs without a run time or processors never ran, and codes 2 to 4
-// are parts of a job that another line sums up; they are left out. A job waits for the end of that in field 17; the
-// think time behind it (field 18) is not kept. Fields beyond the 18 that some archives add are not read.
+// are parts of a job that another line sums up; they are left out. A job waits for the end of that in field 17, and
+// for the think time behind it (field 18). Fields beyond the 18 that some archives add are not read.
 #include <algorithm>
 #include <array>
 
@@ -154,7 +154,10 @@ Result<void> read_swf(ReadContext& context) {
       predecessor.front() = fields[preceding_job - 1];
       job.after = predecessor;
       ++following;
-      thinking += (*row)[think_time] > 0 ? 1 : 0;
+      if ((*row)[think_time] > 0) {
+        job.after_delay = from_seconds((*row)[think_time]);
+        ++thinking;
+      }
     }
     const RecordPlace place{
         .file = context.file.path(), .line = at, .submit = "field 2", .start = "field 3", .end = "field 4"};
@@ -167,7 +170,7 @@ Result<void> read_swf(ReadContext& context) {
     notes.push_back(counted(longer, "row has", "rows have") + " more than 18 fields; the first 18 are read");
   if (following > 0) {
     notes.push_back(counted(following, "job waits", "jobs wait") + " for the end of a preceding one (field 17)" +
-                    (thinking > 0 ? "; their think times (field 18) are not kept" : ""));
+                    (thinking > 0 ? ", " + std::to_string(thinking) + " of them with a think time (field 18)" : ""));
   }
   if (context.file.failure()) return Unexpected{*context.file.failure()};
   return {};

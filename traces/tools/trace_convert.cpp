@@ -75,6 +75,8 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
        [](const JobTable& table, JobId job) { return std::to_string(table.priority(job)); }},
       {"attempts_s", jobs.has_attempts(), attempts_text},
       {"after", !jobs.dependencies().is_empty(), after_text},
+      {"after_delay_s", jobs.dependencies().has_delays(),
+       [](const JobTable& table, JobId job) { return exact_seconds(table.dependencies().delay(job)); }},
   };
 }
 
@@ -89,6 +91,18 @@ std::vector<std::uint64_t> numeric_ids(const JobTable& jobs) {
     ids.push_back(*number);
   }
   return ids;
+}
+
+// The number of each job in the file; 0: it asks for no GPU and is left out. `ids`: of numeric_ids().
+std::vector<std::uint64_t> swf_job_numbers(const JobTable& jobs, const std::vector<std::uint64_t>& ids) {
+  std::vector<std::uint64_t> numbers;
+  std::uint64_t written = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const bool is_left_out = jobs.shape(JobId{i}).gpu_milli_per_task == 0;
+    written += is_left_out ? 0 : 1;
+    numbers.push_back(is_left_out ? 0 : ids.empty() ? written : ids[i]);
+  }
+  return numbers;
 }
 
 // The format's code: 1 completed, 0 failed, 5 cancelled, -1 unknown.
@@ -141,6 +155,7 @@ TraceText write_swf(const JobTable& jobs) {
   const std::vector<std::uint64_t> ids = numeric_ids(jobs);
   const Time first = jobs.size() == 0 ? Time{} : second_of(jobs.submits().front());
   std::string rows;
+  const std::vector<std::uint64_t> numbers = swf_job_numbers(jobs, ids);
   std::uint64_t written = 0, without_gpu = 0, shares = 0, typed = 0, attempts = 0, waits = 0, several_gpus_a_task = 0;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
@@ -154,16 +169,21 @@ TraceText write_swf(const JobTable& jobs) {
     shares += shape.is_share() ? 1 : 0;
     typed += shape.gpu_spec != 0 ? 1 : 0;
     attempts += jobs.attempts(job) > 1 ? 1 : 0;
-    waits += jobs.dependencies().of(job).empty() ? 0 : 1;
+    const auto before = jobs.dependencies().of(job);
+    const bool follows = before.size() == 1 && numbers[index(before[0])] > 0;
+    waits += before.empty() || follows ? 0 : 1;
     several_gpus_a_task += shape.gpu_milli_per_task > whole_gpu ? 1 : 0;
     ++written;
     const std::string processors_text = std::to_string(processors);
     const bool has_estimate = jobs.estimate(job) != Time::max();
-    rows += std::to_string(ids.empty() ? written : ids[i]) + " " + exact_seconds(jobs.submit(job) - first) + " -1 " +
+    rows += std::to_string(numbers[i]) + " " + exact_seconds(jobs.submit(job) - first) + " -1 " +
             exact_seconds(jobs.work(job)) + " " + processors_text + " -1 -1 " + processors_text + " " +
             (has_estimate ? exact_seconds(jobs.estimate(job)) : "-1") + " -1 " +
             std::to_string(swf_status(jobs.status(job))) + " " + swf_number(jobs.user(job)) + " " +
-            swf_number(jobs.group(job)) + " -1 " + swf_number(jobs.vc(job)) + " -1 -1 -1\n";
+            swf_number(jobs.group(job)) + " -1 " + swf_number(jobs.vc(job)) + " -1 " +
+            (follows ? std::to_string(numbers[index(before[0])]) + " " + exact_seconds(jobs.dependencies().delay(job))
+                     : "-1 -1") +
+            "\n";
   }
   TraceText swf{.text = "; Version: 2.2\n; Conversion: gpusched, one processor for each GPU\n; MaxJobs: " +
                         std::to_string(written) + "\n; MaxRecords: " + std::to_string(written) +
@@ -175,7 +195,7 @@ TraceText write_swf(const JobTable& jobs) {
   note(swf.notes, shares, "job asks", "jobs ask", "for a share of a GPU, rounded up to a whole processor");
   note(swf.notes, several_gpus_a_task, "job has", "jobs have", "tasks of several GPUs, which become single processors");
   note(swf.notes, typed, "job asks", "jobs ask", "for a GPU type, which SWF cannot express");
-  note(swf.notes, waits, "job waits", "jobs wait", "for the end of others, which is not written");
+  note(swf.notes, waits, "job waits", "jobs wait", "for the end of others, of which SWF can name one that it has");
   note(swf.notes, attempts, "job has", "jobs have", "several attempts, which become one");
   return swf;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Dependencies: which jobs wait for the end of others before they may run (workflows, rungs of a search for
-/// hyperparameters; `sbatch --dependency=afterany` of Slurm).
+/// hyperparameters; `sbatch --dependency=afterany` of Slurm), and for how long thereafter (think times of the Standard
+/// Workload Format).
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,13 @@ class Dependencies {
 
   /// No job waits.
   Dependencies() = default;
-  /// Those of a table of `jobs`; an edge that is there twice counts once. O(edges log edges + jobs).
-  Dependencies(std::vector<Edge> edges, std::uint32_t jobs) {
+  /// Those of a table of `jobs`; an edge that is there twice counts once. `delays`: delay() by job, or none at all.
+  /// O(edges log edges + jobs).
+  Dependencies(std::vector<Edge> edges, std::uint32_t jobs, std::vector<Time> delays = {}) {
     if (edges.empty()) return;
+    if (std::any_of(delays.begin(), delays.end(), [](Time delay) { return delay > Time{}; })) {
+      delays_ = std::move(delays);
+    }
     std::sort(edges.begin(), edges.end());
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
     begin_.assign(jobs + 1, 0);
@@ -48,7 +53,12 @@ class Dependencies {
     return std::span(predecessors_).subspan(begin_[index(job)], begin_[index(job) + 1] - begin_[index(job)]);
   }
 
-  /// Every edge the other way round: of(job) are then those that wait for `job`.
+  /// How long after the end of the last of of(job) the job may run first.
+  [[nodiscard]] Time delay(JobId job) const { return delays_.empty() ? Time{} : delays_[index(job)]; }
+  /// True when some job has a delay.
+  [[nodiscard]] bool has_delays() const { return !delays_.empty(); }
+
+  /// Every edge the other way round, without delays: of(job) are then those that wait for `job`.
   [[nodiscard]] Dependencies reversed() const {
     std::vector<Edge> edges;
     for (std::uint32_t i = 0; i < jobs(); ++i) {
@@ -61,13 +71,16 @@ class Dependencies {
   /// for nobody. A wait for a job outside is left out.
   [[nodiscard]] Dependencies slice(std::uint32_t first, std::uint32_t count, std::uint32_t begin = 0) const {
     std::vector<Edge> edges;
+    std::vector<Time> delays(has_delays() ? begin + count : 0);
     for (std::uint32_t i = first; i < first + count; ++i) {
       for (const JobId predecessor : of(JobId{i})) {
         const std::uint32_t at = index(predecessor);
-        if (at >= first && at - first < count) edges.push_back({JobId{i - first + begin}, JobId{at - first + begin}});
+        if (at < first || at - first >= count) continue;
+        edges.push_back({JobId{i - first + begin}, JobId{at - first + begin}});
+        if (has_delays()) delays[i - first + begin] = delay(JobId{i});
       }
     }
-    return {std::move(edges), begin + count};
+    return {std::move(edges), begin + count, std::move(delays)};
   }
 
   /// Jobs of which each waits for the next, and the last for the first; none where nobody waits in a circle. O(jobs +
@@ -111,6 +124,7 @@ class Dependencies {
 
   std::vector<std::uint32_t> begin_;  // by job, and one more: offsets into predecessors_; empty when nobody waits
   std::vector<JobId> predecessors_;
+  std::vector<Time> delays_;  // by job; empty when there are none
 };
 
 }  // namespace gpusched

@@ -67,6 +67,7 @@ struct JobRecord {
   Time deadline = Time::max();              ///< max() = none
   std::span<const Time> attempts = {};      ///< work of each attempt in order; empty = one attempt of `work`
   std::span<const std::string> after = {};  ///< ids of jobs that must have ended before this one may run
+  Time after_delay{};                       ///< and how long ago
 };
 
 }  // namespace gpusched

@@ -316,7 +316,9 @@ class JobTableBuilder {
       table_.attempt_work_.insert(table_.attempt_work_.end(), job.attempts.begin(), job.attempts.end());
       table_.attempt_begin_.push_back(static_cast<std::uint32_t>(table_.attempt_work_.size()));
     }
-    for (const std::string& id : job.after) waits_.push_back({.row = row, .predecessor = awaited_.intern(id)});
+    for (const std::string& id : job.after) {
+      waits_.push_back({.row = row, .predecessor = awaited_.intern(id), .delay = job.after_delay});
+    }
     add_id(job.id, row);
   }
 
@@ -349,6 +351,7 @@ class JobTableBuilder {
   struct Wait {
     std::uint32_t row = 0;
     std::uint32_t predecessor = 0;  // number in awaited_
+    Time delay{};                   // the same for all waits of a row
   };
 
   static Error wrong_after(std::string message) { return {.message = std::move(message), .field = "after"}; }
@@ -363,16 +366,18 @@ class JobTableBuilder {
       job_of_row[order.empty() ? i : order[i]] = JobId{i};
     }
     std::vector<Dependencies::Edge> edges;
+    std::vector<Time> delays(size());
     for (const Wait& wait : waits_) {
       const JobId job = job_of_row[wait.row];
       if (const JobId predecessor = job_of_name[wait.predecessor]; predecessor != no_job) {
         edges.push_back({.job = job, .predecessor = predecessor});
+        delays[index(job)] = wait.delay;
       } else if (!ignores_missing_) {
         return Unexpected{wrong_after("job '" + table_.external_id(job) + "' waits for job '" +
                                       awaited_[wait.predecessor] + "', which is not in the table")};
       }
     }
-    table_.dependencies_ = Dependencies(std::move(edges), size());
+    table_.dependencies_ = Dependencies(std::move(edges), size(), std::move(delays));
     table_.successors_ = table_.dependencies_.reversed();
     const std::vector<JobId> cycle = table_.dependencies_.find_cycle();
     if (cycle.empty()) return {};

@@ -182,7 +182,7 @@ class Federation {
     const auto submits = state_.jobs->submits();
     Time next = submitted_ < submits.size() ? submits[submitted_] : Time::max();
     next = std::min({next, state_.network.next_time(), due(arriving_)});
-    next = std::min(next, due(leaving_));
+    next = std::min({next, due(leaving_), due(delayed_)});
     for (const Time of_site : next_) next = std::min(next, of_site);
     // Routing anew alone keeps no run going.
     return next == Time::max() ? next : std::min(next, next_round_);
@@ -341,8 +341,14 @@ class Federation {
     if (state_.learns) state_.predictor.learn(state_.engines[site].view(), job);
     if (state_.jobs->dependencies().is_empty()) return;
     for (const JobId after : state_.jobs->successors().of(job)) {
-      detail::JobTrack& waiting = state_.tracks[index(after)];
-      if (--waiting.open == 0 && index(after) < routed_) ready_.push_back(after);
+      if (--state_.tracks[index(after)].open > 0) continue;
+      const Time delay = state_.jobs->dependencies().delay(after);
+      if (delay > Time{}) {
+        delayed_.push({later_by(state_.now, delay).us, index(after)});
+        ++state_.tracks[index(after)].open;
+      } else if (index(after) < routed_) {
+        ready_.push_back(after);
+      }
     }
   }
 
@@ -408,7 +414,17 @@ class Federation {
            (engine.first_start(job) == Time::max() && engine.view().phase(job) == JobPhase::pending);
   }
 
+  // Jobs that were to wait for a time after the end of others, and did.
+  void end_delays() {
+    while (!delayed_.empty() && delayed_.top().first <= state_.now.us) {
+      const JobId job{delayed_.top().second};
+      delayed_.pop();
+      if (--state_.tracks[index(job)].open == 0 && index(job) < routed_) ready_.push_back(job);
+    }
+  }
+
   void route_new() {
+    end_delays();
     std::sort(ready_.begin(), ready_.end());
     for (const JobId job : std::exchange(ready_, {})) route(job);
     while (routed_ < submitted_) {
@@ -573,6 +589,7 @@ class Federation {
   std::uint32_t routed_ = 0;     // those of lower ids were routed, or wait for others
   std::vector<JobId> ready_;     // the last job that they wait for has ended
   DueQueue leaving_;             // jobs by Route::until
+  DueQueue delayed_;             // jobs that wait for a time after the end of others
   DueQueue arriving_;            // 2 * transfer, or 2 * job + 1: when it is there
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> flows_;  // transfers by link and number
   Time next_round_ = Time::max();

@@ -11,7 +11,7 @@ from . import _core
 from .runs import _trace_of
 
 # Columns of the native csv besides those that every trace has, in its order; the last are texts.
-_NUMBERS = ("cpu_milli_per_task", "memory_mib_per_task", "estimate_s", "deadline_s", "start_s", "priority")
+_NUMBERS = ("cpu_milli_per_task", "memory_mib_per_task", "estimate_s", "deadline_s", "start_s", "priority", "after_delay_s")
 _TEXTS = ("gpu_spec", "user", "group", "vc", "qos", "name", "family", "status")
 # What the reader of the native csv calls a column that has another name here.
 _CALLED = {"work_s": "duration_s", "gpu_milli_per_task": "gpus"}
@@ -67,7 +67,8 @@ def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, tasks: Any 
                        memory_mib_per_task: Any = None, priority: Any = None, job_id: Sequence[str] = (),
                        user: Sequence[str] = (), group: Sequence[str] = (), vc: Sequence[str] = (), qos: Sequence[str] = (),
                        name: Sequence[str] = (), family: Sequence[str] = (), gpu_spec: Sequence[str] = (),
-                       status: Sequence[str] = (), attempts_s: Sequence[Any] = (), after: Sequence[Any] = ()) -> _core.Trace:
+                       status: Sequence[str] = (), attempts_s: Sequence[Any] = (), after: Sequence[Any] = (),
+                       after_delay_s: Any = None) -> _core.Trace:
     """Makes a trace of arrays, such as the columns of a DataFrame: each is one of the native csv (`gpusched trace convert`).
 
     Parameters
@@ -83,6 +84,8 @@ def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, tasks: Any 
         Names, None or NaN where unknown; ids must be distinct. A status is `passed`, `failed` or `killed`.
     attempts_s, after : sequence of sequences, optional
         The work of each attempt, with sum `duration_s`; ids of the jobs that must have ended.
+    after_delay_s : array_like, optional
+        How long ago the last of those must have ended (a think time); NaN where that does not matter.
 
     Returns
     -------
@@ -95,7 +98,8 @@ def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, tasks: Any 
     """
     times = [_numbers("submit_s", submit_s), _numbers("duration_s", duration_s), _numbers("gpus", gpus)]
     given = {"estimate_s": estimate_s, "deadline_s": deadline_s, "start_s": start_s, "cpu_milli_per_task": cpu_milli_per_task,
-             "memory_mib_per_task": memory_mib_per_task, "priority": priority, "tasks": tasks}
+             "memory_mib_per_task": memory_mib_per_task, "priority": priority, "tasks": tasks,
+             "after_delay_s": after_delay_s}
     numbers = {key: _numbers(key, values) for key, values in given.items() if values is not None}
     texts = {key: _texts(values) for key, values in
              {"user": user, "group": group, "vc": vc, "qos": qos, "name": name, "family": family, "gpu_spec": gpu_spec,

@@ -262,8 +262,10 @@ TEST(Swf, AJobWaitsForThePrecedingOne) {
   ASSERT_TRUE(trace) << error_of(trace);
   ASSERT_EQ(trace->jobs.dependencies().of(JobId{1}).size(), 1u);
   EXPECT_EQ(trace->jobs.dependencies().of(JobId{1})[0], JobId{0});
+  EXPECT_EQ(trace->jobs.dependencies().delay(JobId{1}), whole_seconds(15));
   EXPECT_TRUE(trace->jobs.dependencies().of(JobId{2}).empty());  // of a job that is not in the log
-  EXPECT_TRUE(has_note(trace, "2 jobs wait for the end of a preceding one (field 17); their think times"));
+  EXPECT_TRUE(
+      has_note(trace, "2 jobs wait for the end of a preceding one (field 17), 1 of them with a think time (field 18)"));
 }
 
 // ---- what is not read ----

@@ -978,6 +978,27 @@ TEST(Native, JobsWaitForOthersByTheirIds) {
   }
 }
 
+TEST(Native, DelaysBehindOthersGoThereAndBack) {
+  const TempFolder folder;
+  const std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,after,after_delay_s\n";
+  const auto trace =
+      read_trace(folder.write("flow.csv", header + "1,0,1,1,1000,,\n2,1,1,1,1000,1,90.5\n3,2,1,1,1000,1;2,7\n"));
+  ASSERT_TRUE(trace) << whole_error(trace);
+  for (const std::string format : {"native", "swf"}) {
+    const auto notes = convert_trace(trace->jobs, format, folder.path() + "/again");
+    ASSERT_TRUE(notes);
+    EXPECT_EQ(notes->size(), format == "swf" ? 1u : 0u);  // job 3 waits for two
+    const auto again = read_trace(folder.path() + "/again");
+    ASSERT_TRUE(again) << whole_error(again);
+    EXPECT_EQ(again->jobs.dependencies().delay(JobId{1}), from_seconds(90.5)) << format;
+    EXPECT_EQ(again->jobs.dependencies().delay(JobId{2}), whole_seconds(format == "swf" ? 0 : 7));
+  }
+  const std::string alone = folder.write("a.csv", header + "1,0,1,1,1000,,5\n");
+  EXPECT_EQ(whole_error(read_trace(alone)), alone +
+                                                ":2: after_delay_s: expected no delay where the job waits for no "
+                                                "other, found '5'; 1 row is bad, which --drop-bad-rows leaves out");
+}
+
 TEST(Native, DependenciesThatCannotBeAreOneLine) {
   const TempFolder folder;
   const std::string unknown = folder.write("u.csv", std::string(flow_columns) + "a,0,1,1,1000,z\n");

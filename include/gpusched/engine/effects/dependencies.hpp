@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,8 @@
 
 namespace gpusched::detail {
 
-/// An effect: a job joins its queue when the last job that it waits for has ended. Where jobs are hosted, the host
-/// knows of that.
+/// An effect: a job joins its queue when the last job that it waits for has ended and its delay has passed. Where jobs
+/// are hosted, the host knows of that.
 class Dependencies {
  public:
   static constexpr bool holds_jobs_back = true;
@@ -32,14 +33,26 @@ class Dependencies {
 
   /// True when some job of the table waits for another.
   [[nodiscard]] bool active() const { return jobs_ != nullptr; }
-  /// Jobs submitted that wait for others now.
+  /// Jobs submitted that wait for others, or for the time behind their ends.
   [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_; }
   /// When the job might run first. Precondition: active().
   [[nodiscard]] Time eligible(JobId job) const { return eligible_[index(job)]; }
 
+  [[nodiscard]] Time next_time() const { return delayed_.empty() ? Time::max() : delayed_.begin()->first; }
+
   template <class Kernel>
-  bool holds_back(Kernel&, JobId job) {
-    if (open_[index(job)] == 0) return false;
+  void happen(Kernel&) {
+    ready_.push_back(delayed_.begin()->second);
+    delayed_.erase(delayed_.begin());
+    --held_back_;
+  }
+
+  template <class Kernel>
+  bool holds_back(Kernel& kernel, JobId job) {
+    if (open_[index(job)] == 0) {
+      if (eligible(job) <= kernel.state.now) return false;
+      delayed_.insert({eligible(job), job});
+    }
     ++held_back_;
     return true;
   }
@@ -48,14 +61,20 @@ class Dependencies {
   void ended(Kernel& kernel, JobId job) {
     for (const JobId waiting : jobs_->successors().of(job)) {
       if (open_[index(waiting)] == no_index) continue;  // cancelled
-      if (--open_[index(waiting)] > 0 || index(waiting) >= kernel.state.arrived) continue;
+      if (--open_[index(waiting)] > 0) continue;
+      Time& eligible = eligible_[index(waiting)];
+      eligible = std::max(eligible, later_by(kernel.state.now, jobs_->dependencies().delay(waiting)));
+      if (index(waiting) >= kernel.state.arrived) continue;
+      if (eligible > kernel.state.now) {
+        delayed_.insert({eligible, waiting});
+        continue;
+      }
       --held_back_;
-      eligible_[index(waiting)] = kernel.state.now;
       ready_.push_back(waiting);
     }
   }
 
-  // The jobs whose last predecessor ended at this instant join their queues, by id.
+  // The jobs that may run from this instant on join their queues, by id.
   template <class Kernel>
   void react(Kernel& kernel) {
     if (ready_.empty()) return;
@@ -70,17 +89,19 @@ class Dependencies {
 
   /// A job that was submitted and waits for others is cancelled.
   void cancel(JobId job) {
-    if (std::exchange(open_[index(job)], no_index) == 0) {
-      std::erase(ready_, job);  // what it waited for was cancelled at this instant
-    } else {
+    const bool waits_for_others = std::exchange(open_[index(job)], no_index) > 0;
+    if (waits_for_others || delayed_.erase({eligible(job), job}) > 0) {
       --held_back_;
+    } else {
+      std::erase(ready_, job);  // what it waited for was cancelled at this instant
     }
   }
 
  private:
   const JobTable* jobs_ = nullptr;
-  std::vector<std::uint32_t> open_;  // by job: others that it waits for
-  std::vector<Time> eligible_;       // by job
+  std::vector<std::uint32_t> open_;           // by job: others that it waits for
+  std::vector<Time> eligible_;                // by job; before the last predecessor has ended, its submission
+  std::set<std::pair<Time, JobId>> delayed_;  // submitted, and all that they wait for ended too short a time ago
   std::vector<JobId> ready_;
   std::uint32_t held_back_ = 0;
 };

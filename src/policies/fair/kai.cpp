@@ -292,10 +292,9 @@ Result<AnyPolicy> make_kai(const PolicyParameters& parameters, const PolicyConte
     for (const auto& [queue, number] : *given) set(queues[queue], number);
     return {};
   };
-  const auto milli = [](double gpus) { return static_cast<MilliGpu>(std::llround(gpus * whole_gpu)); };
   for (const Result<void>&done :
-       {read("quota_gpus", "GPUS", [&milli](KaiQueue&queue, double gpus) { queue.quota = milli(gpus); }),
-        read("limit_gpus", "GPUS", [&milli](KaiQueue&queue, double gpus) { queue.limit = milli(gpus); }),
+       {read("quota_gpus", "GPUS", [](KaiQueue&queue, double gpus) { queue.quota = milli_of_gpus(gpus); }),
+        read("limit_gpus", "GPUS", [](KaiQueue&queue, double gpus) { queue.limit = milli_of_gpus(gpus); }),
         read("weights_over_quota", "WEIGHT", [](KaiQueue&queue, double weight) { queue.weight = weight; }),
         read("queue_priorities", "PRIORITY", [](KaiQueue&queue, double priority) { queue.priority = priority; })}) {
     if (!done) return Unexpected{done.error()};
@@ -312,10 +311,6 @@ Result<AnyPolicy> make_kai(const PolicyParameters& parameters, const PolicyConte
   return AnyPolicy(Kai(QuotaJobs(*column, count), std::move(queues), context.cluster->total_gpus() * whole_gpu, rules));
 }
 
-ParameterInfo of_queues(std::string name, std::string meaning) {
-  return {.name = std::move(name), .fallback = std::vector<std::string>{}, .meaning = std::move(meaning)};
-}
-
 }  // namespace
 
 PolicyInfo kai_info() {
@@ -328,10 +323,10 @@ PolicyInfo kai_info() {
               "limit on the search",
           .complexity = "O(queues log queues + shapes) an event; O(running log running) a preemption considered",
           .parameters = {owner_parameter("vc"),
-                         of_queues("quota_gpus", "guaranteed, each QUEUE=GPUS; others: none"),
-                         of_queues("limit_gpus", "most that a queue holds, each QUEUE=GPUS; others: no limit"),
-                         of_queues("weights_over_quota", "of what is left, each QUEUE=WEIGHT; others 1"),
-                         of_queues("queue_priorities", "who gets it first, each QUEUE=PRIORITY; others 0"),
+                         numbers_parameter("quota_gpus", "guaranteed, each QUEUE=GPUS; others: none"),
+                         numbers_parameter("limit_gpus", "most that a queue holds, each QUEUE=GPUS; others: no limit"),
+                         numbers_parameter("weights_over_quota", "of what is left, each QUEUE=WEIGHT; others 1"),
+                         numbers_parameter("queue_priorities", "who gets it first, each QUEUE=PRIORITY; others 0"),
                          {.name = "nonpreemptible_from",
                           .fallback = no_priority,
                           .meaning = "jobs of that priority or more are never stopped and stay within the quota; KAI: "

@@ -200,8 +200,6 @@ Kueue::Preempts preempts_of(const PolicyParameters& parameters, const std::strin
   return known->second;
 }
 
-MilliGpu milli_of(double gpus) { return std::llround(gpus * whole_gpu); }
-
 // What the named queues leave of the cluster is the nominal quota of the others, in equal parts.
 std::vector<KueueQuota> nominal_quotas(const std::map<std::uint32_t, double>& named, const std::vector<bool>& has_jobs,
                                        MilliGpu total) {
@@ -209,7 +207,7 @@ std::vector<KueueQuota> nominal_quotas(const std::map<std::uint32_t, double>& na
   std::vector<std::uint32_t> others;
   for (std::uint32_t queue = 0; queue < quotas.size(); ++queue) {
     if (const auto known = named.find(queue); known != named.end()) {
-      quotas[queue].nominal = milli_of(known->second);
+      quotas[queue].nominal = milli_of_gpus(known->second);
       total -= quotas[queue].nominal;
     } else if (has_jobs[queue]) {
       others.push_back(queue);
@@ -237,8 +235,8 @@ Result<AnyPolicy> make_kueue(const PolicyParameters& parameters, const PolicyCon
   std::vector<bool> has_jobs(names_of(*column, jobs).size());
   for (std::uint32_t i = 0; i < jobs.size(); ++i) has_jobs[owner_of(*column, jobs, JobId{i})] = true;
   std::vector<KueueQuota> quotas = nominal_quotas(*nominal, has_jobs, context.cluster->total_gpus() * whole_gpu);
-  for (const auto& [queue, most] : *borrowing) quotas[queue].borrowing = milli_of(most);
-  for (const auto& [queue, most] : *lending) quotas[queue].lending = milli_of(most);
+  for (const auto& [queue, most] : *borrowing) quotas[queue].borrowing = milli_of_gpus(most);
+  for (const auto& [queue, most] : *lending) quotas[queue].lending = milli_of_gpus(most);
   const Kueue::Rules rules{.within = preempts_of(parameters, "within"),
                            .reclaim = preempts_of(parameters, "reclaim"),
                            .borrow = parameters.word("borrow") == "lower",
@@ -248,10 +246,6 @@ Result<AnyPolicy> make_kueue(const PolicyParameters& parameters, const PolicyCon
   const auto most = [&](JobId job) { return cohort.most(owner_of(*column, jobs, job)); };
   if (auto checked = check_sizes("kueue", *column, jobs, most); !checked) return Unexpected{checked.error()};
   return AnyPolicy(Kueue(QuotaJobs(*column, static_cast<std::uint32_t>(has_jobs.size())), cohort, rules));
-}
-
-ParameterInfo gpus_of_queues(std::string name, std::string meaning) {
-  return {.name = std::move(name), .fallback = std::vector<std::string>{}, .meaning = std::move(meaning)};
 }
 
 }  // namespace
@@ -267,9 +261,9 @@ PolicyInfo kueue_info() {
       .complexity = "O(queues + shapes) an event, not for submissions without preemption; O(running) a preemption",
       .parameters =
           {owner_parameter("vc"),
-           gpus_of_queues("nominal_gpus", "nominal quotas, each QUEUE=GPUS; others share what these leave equally"),
-           gpus_of_queues("borrowing_gpus", "most beyond it, each QUEUE=GPUS; others: no limit"),
-           gpus_of_queues("lending_gpus", "most of it for others, each QUEUE=GPUS; others: all"),
+           numbers_parameter("nominal_gpus", "nominal quotas, each QUEUE=GPUS; others share what these leave equally"),
+           numbers_parameter("borrowing_gpus", "most beyond it, each QUEUE=GPUS; others: no limit"),
+           numbers_parameter("lending_gpus", "most of it for others, each QUEUE=GPUS; others: all"),
            {.name = "within",
             .fallback = std::string("never"),
             .meaning = "whom a job preempts in its queue (withinClusterQueue)",

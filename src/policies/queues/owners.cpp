@@ -81,6 +81,10 @@ Result<std::map<std::uint32_t, double>> numbers_by_name(std::span<const std::str
   return numbers;
 }
 
+ParameterInfo numbers_parameter(std::string name, std::string meaning) {
+  return {.name = std::move(name), .fallback = std::vector<std::string>{}, .meaning = std::move(meaning)};
+}
+
 Result<std::map<std::uint32_t, double>> numbers_of_owners(const std::string& parameter, const std::string& unit,
                                                           const PolicyParameters& parameters, OwnerColumn column,
                                                           const JobTable& jobs) {

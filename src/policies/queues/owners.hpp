@@ -53,6 +53,11 @@ Result<std::map<std::uint32_t, double>> numbers_of_owners(const std::string& par
                                                           const PolicyParameters& parameters, OwnerColumn column,
                                                           const JobTable& jobs);
 
+/// Such a number of GPUs in thousandths.
+[[nodiscard]] inline MilliGpu milli_of_gpus(double gpus) { return std::llround(gpus * whole_gpu); }
+/// A parameter for that; none are given unless the user does.
+ParameterInfo numbers_parameter(std::string name, std::string meaning);
+
 /// An error where a job asks for more GPU thousandths than `most(job)`, which its owner never holds; names both.
 template <class Most>
 Result<void> check_sizes(const std::string& policy, OwnerColumn column, const JobTable& jobs, Most most) {

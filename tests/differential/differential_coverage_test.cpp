@@ -29,6 +29,8 @@ const std::map<std::string, std::string> other_tests_of{
 // Policies that are compared elsewhere.
 const std::map<std::string, std::string> other_tests_of_policies{
     {"loaning", "preemptive/loaning_test.cpp: an exhaustive search, and what holds at every instant of random worlds"},
+    {"kueue", "fair/kueue_test.cpp: a plain reading of its rules, in random worlds"},
+    {"kai", "fair/kai_test.cpp: examples worked out by hand, and what holds of every division"},
 };
 
 std::string differential_tests() {

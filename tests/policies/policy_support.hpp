@@ -32,6 +32,12 @@ inline Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, con
   return registry().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()});
 }
 
+/// Why that policy cannot be made for these jobs; "no error" when it can.
+inline std::string error_of_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const auto policy = make(text, jobs, cluster);
+  return policy ? "no error" : policy.error().to_string();
+}
+
 inline Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
   auto policy = make(text, jobs, cluster);
   EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());

@@ -99,12 +99,12 @@ std::vector<MilliGpu> kai_fair_shares(const std::vector<KaiQueue>& queues, const
 }
 
 void Kai::decide(const View& view, Decision& decision) {
-  note(view);
+  jobs_.note(view);
   divide();
   for_each_job(view, true, [&](const Head& head) {
     if (!may_start(view, head, 0) || jobs_.lacks_room(view, head.job())) return false;
     const Verdict verdict = decision.start(head.job(), view.options().placement);
-    if (verdict == Verdict::ok) started(view, head.job());
+    if (verdict == Verdict::ok) jobs_.started(view, head.job());
     if (verdict == Verdict::does_not_fit) jobs_.note_lack_of_room(view, head.job());
     return verdict == Verdict::ok;
   });
@@ -115,22 +115,6 @@ void Kai::decide(const View& view, Decision& decision) {
   if (!rules_.preempts) return;
   jobs_.try_again();
   for_each_job(view, true, [&](const Head& head) { return preempt(view, decision, head); });
-}
-
-void Kai::note(const View& view) {
-  for (const Event& event : view.events()) {
-    if (event.job == no_job) continue;
-    const View then = view.at(event);
-    const bool is_over = leaves_cluster(event.kind);
-    const bool moves = event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::running;
-    if (!is_over && !moves) continue;
-    const std::uint32_t queue = jobs_.queue_of(view, event.job);
-    const MilliGpu milli = then.shape(event.job).gpu_milli();
-    const std::int32_t before = moves ? view.priority_before(event.job) : then.priority(event.job);
-    if (before >= rules_.nonpreemptible_from) fixed_[queue] -= milli;
-    if (moves && is_fixed(view, event.job)) fixed_[queue] += milli;
-  }
-  jobs_.note(view);
 }
 
 void Kai::divide() {
@@ -183,8 +167,17 @@ void Kai::for_each_job(const View& view, bool alone, Attempt attempt) {
 
 bool Kai::may_start(const View& view, const Head& head, MilliGpu freed) const {
   const MilliGpu wanted = view.shape(head.job()).gpu_milli();
-  const bool is_within_quota = fixed_[head.queue] + wanted <= queues_[head.queue].quota;
-  return is_within_limit(head.queue, wanted, freed) && (!is_fixed(view, head.job()) || is_within_quota);
+  if (!is_within_limit(head.queue, wanted, freed)) return false;
+  return head.priority < rules_.nonpreemptible_from || fixed(view, head.queue) + wanted <= queues_[head.queue].quota;
+}
+
+MilliGpu Kai::fixed(const View& view, std::uint32_t queue) const {
+  MilliGpu sum = 0;
+  const auto& running = jobs_.running(queue);
+  for (auto run = running.rbegin(); run != running.rend() && run->priority >= rules_.nonpreemptible_from; ++run) {
+    sum += view.shape(run->job).gpu_milli();
+  }
+  return sum;
 }
 
 bool Kai::reclaim(const View& view, Decision& decision, const Head& head) {
@@ -193,9 +186,9 @@ bool Kai::reclaim(const View& view, Decision& decision, const Head& head) {
   const std::vector<JobId> victims = reclaimable(view, head);
   if (victims.empty()) return false;
   const std::vector<JobId> gone = make_room(head.job(), view.options().placement, victims, decision);
-  for (const JobId job : gone) stopped(view, job);
+  for (const JobId job : gone) jobs_.stopped(view, job);
   if (view.phase(head.job()) != JobPhase::running) return false;
-  started(view, head.job());
+  jobs_.started(view, head.job());
   return true;
 }
 
@@ -264,19 +257,9 @@ bool Kai::preempt(const View& view, Decision& decision, const Head& head) {
       victims.push_back(job);
     }
   }
-  for (const JobId job : victims) stopped(view, job);
-  if (is_started) started(view, head.job());
+  for (const JobId job : victims) jobs_.stopped(view, job);
+  if (is_started) jobs_.started(view, head.job());
   return is_started;
-}
-
-void Kai::started(const View& view, JobId job) {
-  jobs_.started(view, job);
-  if (is_fixed(view, job)) fixed_[jobs_.queue_of(view, job)] += view.shape(job).gpu_milli();
-}
-
-void Kai::stopped(const View& view, JobId job) {
-  jobs_.stopped(view, job);
-  if (is_fixed(view, job)) fixed_[jobs_.queue_of(view, job)] -= view.shape(job).gpu_milli();
 }
 
 namespace {

@@ -16,7 +16,6 @@ namespace gpusched {
 
 /// What a queue is promised, in GPU thousandths.
 struct KaiQueue {
-  static constexpr MilliGpu unlimited = std::numeric_limits<MilliGpu>::max() / 4;
   MilliGpu quota = 0;  ///< deserved
   MilliGpu limit = unlimited;
   double weight = 1;  ///< of what is left of the cluster, among queues of its priority
@@ -54,7 +53,7 @@ class Kai {
 
   /// `total`: GPU thousandths of the cluster.
   Kai(QuotaJobs jobs, std::vector<KaiQueue> queues, MilliGpu total, Rules rules)
-      : jobs_(std::move(jobs)), queues_(std::move(queues)), fixed_(queues_.size(), 0), total_(total), rules_(rules) {}
+      : jobs_(std::move(jobs)), queues_(std::move(queues)), total_(total), rules_(rules) {}
 
   [[nodiscard]] static std::string_view name() { return "kai"; }
   void decide(const View& view, Decision& decision);
@@ -64,7 +63,6 @@ class Kai {
   // Of a queue among others, the least first; in the end by a place of one of its jobs.
   using Rank = std::tuple<bool, bool, double, bool, double, double, MilliGpu, QueuePlace>;
 
-  void note(const View& view);
   void divide();
   /// Calls attempt(head) for the next job until none is left that was not given up; true: it started. `alone`: then no
   /// other queue has changed.
@@ -73,17 +71,14 @@ class Kai {
   bool reclaim(const View& view, Decision& decision, const Head& head);
   bool preempt(const View& view, Decision& decision, const Head& head);
   [[nodiscard]] std::vector<JobId> reclaimable(const View& view, const Head& head) const;
-  void started(const View& view, JobId job);
-  void stopped(const View& view, JobId job);
 
   /// The most that the queue may hold while others wait.
   [[nodiscard]] MilliGpu allocatable(std::uint32_t queue) const {
     return std::min(queues_[queue].limit, std::max(queues_[queue].quota, fair_[queue]));
   }
   [[nodiscard]] Rank rank(std::uint32_t queue, MilliGpu held, MilliGpu wanted, QueuePlace place) const;
-  [[nodiscard]] bool is_fixed(const View& view, JobId job) const {
-    return view.priority(job) >= rules_.nonpreemptible_from;
-  }
+  /// What the queue's jobs hold that cannot be stopped.
+  [[nodiscard]] MilliGpu fixed(const View& view, std::uint32_t queue) const;
   /// The queue may take so much once it has given up `freed`.
   [[nodiscard]] bool is_within_limit(std::uint32_t queue, MilliGpu wanted, MilliGpu freed) const {
     return jobs_.held(queue) - freed + wanted <= queues_[queue].limit;
@@ -95,7 +90,6 @@ class Kai {
 
   QuotaJobs jobs_;
   std::vector<KaiQueue> queues_;
-  std::vector<MilliGpu> fixed_;  // what jobs that cannot be stopped hold, by queue
   std::vector<MilliGpu> fair_;
   MilliGpu total_;
   Rules rules_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "gpusched/core/named_value.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
@@ -188,17 +189,12 @@ std::vector<JobId> Kueue::fewest(const View& view, const Head& head, const std::
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kueue::Preempts>, 4> preempts_words{
-    {{"never", Kueue::Preempts::never},
-     {"lower", Kueue::Preempts::lower},
-     {"lower-or-newer", Kueue::Preempts::lower_or_newer},
-     {"any", Kueue::Preempts::any}}};
-
-Kueue::Preempts preempts_of(const PolicyParameters& parameters, const std::string& parameter) {
-  const auto known = std::find_if(preempts_words.begin(), preempts_words.end(),
-                                  [&](const auto& word) { return word.first == parameters.word(parameter); });
-  return known->second;
-}
+constexpr std::array<NamedValue<Kueue::Preempts>, 4> preempts_names{{
+    {"never", Kueue::Preempts::never},
+    {"lower", Kueue::Preempts::lower},
+    {"lower-or-newer", Kueue::Preempts::lower_or_newer},
+    {"any", Kueue::Preempts::any},
+}};
 
 // What the named queues leave of the cluster is the nominal quota of the others, in equal parts.
 std::vector<KueueQuota> nominal_quotas(const std::map<std::uint32_t, double>& named, const std::vector<bool>& has_jobs,
@@ -237,8 +233,8 @@ Result<AnyPolicy> make_kueue(const PolicyParameters& parameters, const PolicyCon
   std::vector<KueueQuota> quotas = nominal_quotas(*nominal, has_jobs, context.cluster->total_gpus() * whole_gpu);
   for (const auto& [queue, most] : *borrowing) quotas[queue].borrowing = milli_of_gpus(most);
   for (const auto& [queue, most] : *lending) quotas[queue].lending = milli_of_gpus(most);
-  const Kueue::Rules rules{.within = preempts_of(parameters, "within"),
-                           .reclaim = preempts_of(parameters, "reclaim"),
+  const Kueue::Rules rules{.within = *value_from_name(preempts_names, parameters.word("within")),
+                           .reclaim = *value_from_name(preempts_names, parameters.word("reclaim")),
                            .borrow = parameters.word("borrow") == "lower",
                            .borrow_most = std::llround(parameters.number("borrow_most_priority")),
                            .strict = parameters.flag("strict")};

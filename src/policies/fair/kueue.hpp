@@ -16,7 +16,6 @@ namespace gpusched {
 
 /// GPU thousandths of a queue (ClusterQueue).
 struct KueueQuota {
-  static constexpr MilliGpu unlimited = std::numeric_limits<MilliGpu>::max() / 4;
   MilliGpu nominal = 0;
   MilliGpu borrowing = unlimited;  ///< most beyond its nominal quota
   MilliGpu lending = unlimited;    ///< most of its nominal quota that others may use

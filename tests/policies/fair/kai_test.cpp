@@ -18,7 +18,7 @@ constexpr std::uint64_t usual_divisions = 2000;
 std::vector<MilliGpu> shares_of(std::vector<KaiQueue> queues, std::vector<MilliGpu> asked_gpus, MilliGpu total_gpus) {
   for (KaiQueue& queue : queues) {
     queue.quota *= whole_gpu;
-    if (queue.limit != KaiQueue::unlimited) queue.limit *= whole_gpu;
+    if (queue.limit != unlimited) queue.limit *= whole_gpu;
   }
   for (MilliGpu& asked : asked_gpus) asked *= whole_gpu;
   std::vector<MilliGpu> shares = kai_fair_shares(queues, asked_gpus, total_gpus * whole_gpu);
@@ -134,10 +134,7 @@ TEST(Kai, HigherPrioritiesPreemptWithinTheirQueue) {
 }
 
 TEST(Kai, SaysWhatIsWrong) {
-  const auto error_of = [](const std::string& policy) {
-    const auto made = make(policy, full(), eight_gpus);
-    return made ? "no error" : made.error().to_string();
-  };
+  const auto error_of = [](const std::string& policy) { return error_of_policy(policy, full(), eight_gpus); };
   EXPECT_EQ(error_of("kai{quota_gpus=[c=4]}"),
             "policy kai: quota_gpus: expected one of the trace's virtual clusters, found 'c'");
   EXPECT_EQ(error_of("kai{limit_gpus=[b=2]}"),

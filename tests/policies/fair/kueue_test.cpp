@@ -113,10 +113,7 @@ TEST(Kueue, WhoBorrowsPreemptsOthersOnlyIfSo) {
 }
 
 TEST(Kueue, SaysWhatIsWrong) {
-  const auto error_of = [](const std::string& policy) {
-    const auto made = make(policy, lent(), eight);
-    return made ? "no error" : made.error().to_string();
-  };
+  const auto error_of = [](const std::string& policy) { return error_of_policy(policy, lent(), eight); };
   EXPECT_EQ(error_of("kueue{nominal_gpus=[c=4]}"),
             "policy kueue: nominal_gpus: expected one of the trace's virtual clusters, found 'c'");
   EXPECT_EQ(error_of("kueue{lending_gpus=[a=x]}"), "policy kueue: lending_gpus: expected NAME=GPUS, found 'a=x'");

@@ -6,7 +6,6 @@
 
 #include <string>
 
-#include "src/policies/backfill/backfill.hpp"
 #include "tests/policies/policy_support.hpp"
 
 namespace gpusched::test {
@@ -15,12 +14,7 @@ namespace {
 const std::string by_partition = "preempts_by=partition,preempts=[top>low]";
 
 std::string error_of_slurm(const std::string& parameters, const JobTable& jobs) {
-  const PolicyRegistry registry = PolicyRegistry::standard();
-  const Cluster cluster = Cluster::pool(1);
-  const auto specs = parse_policies(registry, "slurm{" + parameters + "}");
-  if (!specs) return specs.error().to_string();
-  const auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
-  return policy ? "no error" : policy.error().to_string();
+  return error_of_policy("slurm{" + parameters + "}", jobs, Cluster::pool(1));
 }
 
 JobTable low_then_top() {

@@ -17,6 +17,8 @@
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/engine/capacity/allowed_classes.hpp"
 #include "gpusched/engine/capacity/card_memory.hpp"
+#include "gpusched/engine/capacity/changed_nodes.hpp"
+#include "gpusched/engine/capacity/islands.hpp"
 #include "gpusched/engine/capacity/mig_cards.hpp"
 #include "gpusched/engine/capacity/node_index.hpp"
 #include "gpusched/engine/capacity/node_state.hpp"
@@ -59,13 +61,14 @@ class Capacity {
     index_ = detail::NodeIndex(nodes_);
     allowed_ = detail::AllowedClasses(cluster, specs, index_.classes());
     memory_ = detail::CardMemory(cluster, specs, nodes_, device_left_.size());
+    changes_ = detail::ChangedNodes(nodes_.size());
   }
 
   /// Takes a node out of service: what is free there now, and what jobs that still run there give back. Precondition:
   /// it is in service.
   void withhold(NodeId id) {
     NodeState& node = nodes_[GPUSCHED_NODE(id)];
-    withheld_.make_room(nodes_.size(), device_left_.size(), memory_.counts(), has_mig());
+    make_room_to_withhold();
     node.is_down = true;
     hide_free(node);
     withheld_.gpus += node.gpus;
@@ -132,6 +135,7 @@ class Capacity {
     Reconfiguration result;
     if (!mig_.are_dynamic()) return result;
     const NodeState& node = nodes_[index(grant.node)];
+    changes_.note(index(grant.node), node);
     for (std::uint64_t bits = grant.devices; bits != 0; bits &= bits - 1) {
       mig_.configure(node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits)), grant.slice, result);
     }
@@ -207,14 +211,18 @@ class Capacity {
     }
     if (head != no_index && grants_[head].node == id) {  // the last tasks went there too: one grant per node
       Grant& grant = grants_[head];
-      const Grant more{.devices = pick_devices(nodes_[index(id)], tasks, shape), .node = id, .tasks = tasks};
+      const Grant more{.devices = detail::pick_gpus(nodes_[index(id)], tasks * (shape.gpu_milli_per_task / whole_gpu)),
+                       .node = id,
+                       .tasks = tasks};
       occupy(more, shape, vc);
       grant.devices |= more.devices;
       grant.tasks += tasks;
       return head;
     }
-    head = grants_.add(
-        {.devices = pick_devices(nodes_[index(id)], tasks, shape), .node = id, .tasks = tasks, .next = head});
+    head = grants_.add({.devices = detail::pick_gpus(nodes_[index(id)], tasks * (shape.gpu_milli_per_task / whole_gpu)),
+                        .node = id,
+                        .tasks = tasks,
+                        .next = head});
     occupy(grants_[head], shape, vc);
     return head;
   }
@@ -269,6 +277,13 @@ class Capacity {
     return no_index;
   }
 
+  /// Gives back what a grant list of another state of this cluster holds, and somebody here does too.
+  void release_same(const Capacity& other, std::uint32_t others_head, const Shape& shape, std::uint32_t vc) {
+    for (std::uint32_t at = others_head; at != no_index; at = other.grants_[at].next) {
+      give_back(other.grants_[at], shape, vc);
+    }
+  }
+
   /// Forgets a released grant list; its numbers are used again.
   void free_grants(std::uint32_t head) { grants_.remove_list(head); }
 
@@ -288,7 +303,7 @@ class Capacity {
         widest = std::max(widest, span_between(nodes_[index(first)], nodes_[index(grants_[at].node)]));
       }
     }
-    return widest == Span::node ? span_within(nodes_[index(first)], devices) : widest;
+    return widest == Span::node ? detail::span_within(nodes_[index(first)], devices) : widest;
   }
 
   /// Whether gangs are slower when they are apart, so that rules which choose few nodes should choose them near each
@@ -313,6 +328,22 @@ class Capacity {
            std::all_of(nodes_.begin(), nodes_.end(), node_free) && index_.all_free() &&
            std::all_of(device_left_.begin(), device_left_.end(), [](std::int16_t left) { return left == whole_gpu; }) &&
            memory_.all_free() && mig_.all_free();
+  }
+
+  // ---- for copies that follow -------------------------------------------------------------------------------------
+
+  /// The nodes that changed last.
+  [[nodiscard]] const detail::ChangedNodes& changes() const { return changes_; }
+  /// Makes everything that is free, here and of `other`, another state of this cluster, alike, grant lists apart:
+  /// nothing else changed since the marks, when the two were alike. O(changes). Precondition: both remember them.
+  void copy_changes(const Capacity& other, const detail::ChangedNodes::Mark& of_other,
+                    const detail::ChangedNodes::Mark& own) {
+    if (!other.withheld_.nodes.empty()) make_room_to_withhold();
+    changes_.for_each_since(own, [this, &other](std::uint32_t id) { copy_node(other, id); });
+    other.changes_.for_each_since(of_other, [this, &other](std::uint32_t id) { copy_node(other, id); });
+    vc_free_ = other.vc_free_;
+    free_gpu_milli_ = other.free_gpu_milli_;
+    withheld_.copy_sums(other.withheld_);
   }
 
   // ---- for the search of nodes -----------------------------------------------------------------------------------
@@ -402,6 +433,27 @@ class Capacity {
     nodes_.push_back(state);
   }
 
+  void make_room_to_withhold() { withheld_.make_room(nodes_.size(), device_left_.size(), memory_.counts(), has_mig()); }
+
+  void copy_node(const Capacity& other, std::uint32_t id) {
+    NodeState& node = nodes_[id];
+    const NodeState& same = other.nodes_[id];
+    const std::uint32_t cards = node.has_devices ? node.gpus : 0;
+    for (std::uint32_t card = node.first_device; card < node.first_device + cards; ++card) {
+      device_left_[card] = other.device_left_[card];
+      if (memory_.counts()) memory_.left(card) = other.memory_.left(card);
+      if (has_mig()) mig_.copy_card(other.mig_, card);
+    }
+    if (!withheld_.nodes.empty()) withheld_.copy_node(other.withheld_, id, node.first_device, cards);
+    index_.add_free(node, same.free_milli - node.free_milli);
+    node.cpu_milli = same.cpu_milli;
+    node.memory_mib = same.memory_mib;
+    node.free_milli = same.free_milli;
+    node.idle_devices = same.idle_devices;
+    node.is_down = same.is_down;
+    set_idle(node, same.idle);
+  }
+
   [[nodiscard]] std::int64_t gpu_tasks_that_fit(const NodeState& node, const Shape& shape) const {
     if (!shape.is_share()) return node.idle / (shape.gpu_milli_per_task / whole_gpu);
     if (!node.has_devices) return node.free_milli / shape.gpu_milli_per_task;
@@ -431,49 +483,6 @@ class Capacity {
   [[nodiscard]] Span span_between(const NodeState& a, const NodeState& b) const {
     if (a.rack_number == b.rack_number) return Span::nodes;
     return site_of(a.rack_number) == site_of(b.rack_number) ? Span::racks : Span::sites;
-  }
-
-  [[nodiscard]] static Span span_within(const NodeState& node, std::uint64_t devices) {
-    if (node.island_gpus == 0 || devices == 0) return Span::node;
-    const auto lowest = static_cast<std::uint32_t>(std::countr_zero(devices));
-    const auto highest = static_cast<std::uint32_t>(std::bit_width(devices) - 1);
-    return lowest / node.island_gpus == highest / node.island_gpus ? Span::node : Span::islands;
-  }
-
-  // The lowest-numbered `gpus` of a set of GPUs that has as many.
-  static std::uint64_t lowest_of(std::uint64_t devices, std::int64_t gpus) {
-    std::uint64_t rest = devices;
-    for (; gpus > 0; --gpus) rest &= rest - 1;
-    return devices & ~rest;
-  }
-
-  // The lowest-numbered idle GPUs of the node; where it has islands, of the fullest island that holds all, else of the
-  // emptiest one after another.
-  static std::uint64_t pick_devices(const NodeState& node, std::uint32_t tasks, const Shape& shape) {
-    if (!node.has_devices) return 0;
-    std::int64_t gpus = tasks * (shape.gpu_milli_per_task / whole_gpu);
-    if (node.island_gpus == 0) return lowest_of(node.idle_devices, gpus);
-    std::uint64_t picked = 0;
-    while (gpus > 0) {
-      const std::uint64_t idle = best_island(node, node.idle_devices & ~picked, gpus);
-      const std::int64_t here = std::min<std::int64_t>(gpus, std::popcount(idle));
-      picked |= lowest_of(idle, here);
-      gpus -= here;
-    }
-    return picked;
-  }
-
-  // The idle GPUs of the island that has the fewest of at least `gpus`, or else the most.
-  static std::uint64_t best_island(const NodeState& node, std::uint64_t idle, std::int64_t gpus) {
-    const std::uint64_t island = ~std::uint64_t{0} >> (64 - node.island_gpus);
-    std::uint64_t best = 0;
-    for (std::uint32_t first = 0; first < node.gpus; first += node.island_gpus) {
-      const std::uint64_t here = idle & island << first;
-      const std::int64_t count = std::popcount(here), most = std::popcount(best);
-      const bool better = count >= gpus ? most < gpus || count < most : most < gpus && count > most;
-      if (better) best = here;
-    }
-    return best;
   }
 
   // Where GPUs are cut: one that has the instance already, then the one of the least profile (a share of a GPU that is
@@ -570,7 +579,10 @@ class Capacity {
     const MilliGpu milli = sign * grant.tasks * shape.gpu_milli_per_task;
     if (node.cpu_capacity < unlimited) node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
     if (node.memory_capacity < unlimited) node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
-    if (milli == 0) return;
+    if (milli == 0) {
+      changes_.note(number_of(node), node);
+      return;
+    }
     node.free_milli += milli;
     index_.add_free(node, milli);
     free_gpu_milli_ += milli;
@@ -611,6 +623,7 @@ class Capacity {
     shares_.note(number);
     if (racks_.is_made() && idle != node.idle) racks_.moved(number, node.idle, idle);
     index_.set_idle(node, number, idle);
+    changes_.note(number, node);
   }
 
   std::vector<NodeState> nodes_;
@@ -622,6 +635,7 @@ class Capacity {
   detail::CardMemory memory_;
   detail::MigCards mig_;
   detail::WithheldCapacity withheld_;
+  detail::ChangedNodes changes_;
   RecordPool<Grant, &Grant::next> grants_;
   std::vector<MilliGpu> vc_free_, vc_quota_;
   std::vector<std::uint32_t> rack_sites_;

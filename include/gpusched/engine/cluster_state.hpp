@@ -37,6 +37,13 @@ class ClusterState : public Capacity {
   /// Everything free. `specs`: as Capacity. `rng` draws for Placement::random.
   ClusterState(const Cluster& cluster, const NameTable& specs, Rng rng) : Capacity(cluster, specs), rng_(rng) {}
 
+  /// As Capacity's, the next draw included.
+  void copy_changes(const ClusterState& other, const detail::ChangedNodes::Mark& of_other,
+                    const detail::ChangedNodes::Mark& own) {
+    Capacity::copy_changes(other, of_other, own);
+    rng_ = other.rng_;
+  }
+
   /// Could a job of `shape` run on the empty cluster? O(nodes).
   [[nodiscard]] static bool fits_when_empty(const Cluster& cluster, const NameTable& specs, const Shape& shape,
                                             std::uint32_t vc) {

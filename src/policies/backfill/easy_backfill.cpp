@@ -10,7 +10,7 @@
 namespace gpusched {
 
 void Reservation::make(const View& view, const EstimatedEnds& ends, JobId job) {
-  cluster_ = view.cluster();
+  mirror_.follow(view.cluster());
   shape_ = view.shape(job);
   vc_ = view.queue_of(job);
   rule_ = view.placement(job);
@@ -18,25 +18,27 @@ void Reservation::make(const View& view, const EstimatedEnds& ends, JobId job) {
   time_ = Time::max();
   for (const EstimatedEnds::End& end : ends.ends()) {
     if (end.time > time_) return;
-    cluster_.release(view.grants(end.job), view.shape(end.job), view.queue_of(end.job));
+    mirror_.state().release_same(view.cluster(), view.grants(end.job), view.shape(end.job), view.queue_of(end.job));
     if (time_ == Time::max() && fits()) time_ = end.time;
   }
 }
 
 bool Reservation::fits() {
-  const std::uint32_t grants = cluster_.place(shape_, vc_, rule_, speeds_);
+  ClusterState& cluster = mirror_.state();
+  const std::uint32_t grants = cluster.place(shape_, vc_, rule_, speeds_);
   if (grants == no_index) return false;
-  cluster_.release(grants, shape_, vc_);
-  cluster_.free_grants(grants);
+  cluster.release(grants, shape_, vc_);
+  cluster.free_grants(grants);
   return true;
 }
 
 bool Reservation::take_beside(const Shape& shape, const ClusterState& present, std::uint32_t held) {
-  const std::uint32_t grants = cluster_.take_same(present, held, shape, vc_);
+  ClusterState& cluster = mirror_.state();
+  const std::uint32_t grants = cluster.take_same(present, held, shape, vc_);
   if (grants == no_index) return false;
   const bool fits_still = fits();
-  if (!fits_still) cluster_.release(grants, shape, vc_);
-  cluster_.free_grants(grants);
+  if (!fits_still) cluster.release(grants, shape, vc_);
+  cluster.free_grants(grants);
   return fits_still;
 }
 
@@ -64,7 +66,7 @@ void EasyBackfill::backfill(std::uint32_t queue, JobId head, const OracleView& v
   if (next_unlimited(queue, view) == no_job) return;
   reservation_.make(view, queue_.ends(), head);
   reserved_job_ = head;
-  present_ = view.cluster();
+  present_.follow(view.cluster());
   limited_.clear();
   const auto before = [&](JobId a, JobId b) { return waiting.before(view, a, b); };
   for (;;) {
@@ -106,11 +108,12 @@ void EasyBackfill::add_limited(JobId like, std::uint32_t queue, const View& view
 EasyBackfill::Beside EasyBackfill::start_beside(JobId job, bool limited, std::uint32_t queue, const OracleView& view,
                                                 Decision& decision) {
   const Shape& shape = view.shape(job);
-  const std::uint32_t grants = present_.place(shape, queue, view.placement(job), view.speeds(job));
+  ClusterState& present = present_.state();
+  const std::uint32_t grants = present.place(shape, queue, view.placement(job), view.speeds(job));
   if (grants == no_index) return Beside::no_room;
   nodes_.clear();
-  for (std::uint32_t at = grants; at != no_index; at = present_.grant(at).next) {
-    const Grant& grant = present_.grant(at);
+  for (std::uint32_t at = grants; at != no_index; at = present.grant(at).next) {
+    const Grant& grant = present.grant(at);
     const bool on_one_device = shape.is_share() && grant.devices != 0;
     nodes_.push_back(
         {.node = grant.node,
@@ -119,14 +122,14 @@ EasyBackfill::Beside EasyBackfill::start_beside(JobId job, bool limited, std::ui
   }
   const bool ends_in_time = view.now() + queue_.ends().estimate(job) <= reservation_.time();
   Beside outcome = Beside::delays_head;
-  if (ends_in_time || (!limited && reservation_.take_beside(shape, present_, grants))) {
+  if (ends_in_time || (!limited && reservation_.take_beside(shape, present, grants))) {
     if (decision.start_on(job, nodes_) != Verdict::ok) return Beside::no_room;
     queue_.start(view, job);
     outcome = Beside::started;
   } else {
-    present_.release(grants, shape, queue);
+    present.release(grants, shape, queue);
   }
-  present_.free_grants(grants);
+  present.free_grants(grants);
   return outcome;
 }
 
@@ -135,7 +138,9 @@ BackfillInfo easy_backfill_info() {
       .name = "easy",
       .summary = "the first waiting job has a reservation; others start where they do not delay it",
       .source = "Lifka, The ANL/IBM SP scheduling system, JSSPP'95; Mu'alem and Feitelson, TPDS 2001",
-      .complexity = "O(shapes + log n) a start; with something to backfill, O(nodes + running jobs) too",
+      .complexity =
+          "O(shapes + log n) a start; with something to backfill, O(log n) for each job that ends by the reservation "
+          "too",
       .parameters = estimate_parameters("requested"),
       .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
                  const PolicyContext& context) {

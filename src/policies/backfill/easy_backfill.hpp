@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpusched/engine/cluster_mirror.hpp"
 #include "gpusched/engine/decision.hpp"
 #include "src/policies/backfill/backfill_queue.hpp"
 
@@ -17,7 +18,8 @@ namespace gpusched {
 /// The earliest time at which a job that does not fit now should fit, by estimated ends, and the cluster at that time.
 class Reservation {
  public:
-  /// Releases running jobs on a copy of the cluster in order of their estimated ends until `job` fits.
+  /// Releases running jobs on a copy of the cluster in order of their estimated ends until `job` fits. O(log n) for
+  /// each of their nodes.
   void make(const View& view, const EstimatedEnds& ends, JobId job);
 
   /// Time::max() when the job does not fit even then.
@@ -29,7 +31,7 @@ class Reservation {
  private:
   bool fits();
 
-  ClusterState cluster_;  // without the reserved job
+  ClusterMirror mirror_;  // without the reserved job
   Time time_{};
   Shape shape_{};  // of the reserved job
   std::uint32_t vc_ = 0;
@@ -42,8 +44,8 @@ class Reservation {
 /// they take. Reservations are per scheduling queue and hold against jobs of that queue. While estimates are not
 /// exceeded, a job that stays first never starts later than its reservation.
 ///
-/// An event costs O(shapes + log n), and as much for every start; with something to backfill, also a copy of the
-/// cluster and the ends up to the reservation. In an order that ages, read log^2 n, amortised.
+/// An event costs O(shapes + log n), and as much for every start; with something to backfill, also O(log n) for each
+/// job that should end before the reservation. In an order that ages, read log^2 n, amortised.
 class EasyBackfill {
  public:
   EasyBackfill(PriorityOrder order, AnyDurationEstimator estimator, OverrunRule overrun)
@@ -72,7 +74,7 @@ class EasyBackfill {
   BackfillQueue queue_;
   Reservation reservation_;
   JobId reserved_job_ = no_job;
-  ClusterState present_;  // the cluster as this decision leaves it
+  ClusterMirror present_;  // the cluster as this decision leaves it
   // The first that should end before the reservation, of each demand that has no room beside the reserved job.
   std::vector<JobId> limited_;
   std::vector<NodeTasks> nodes_;

@@ -60,8 +60,11 @@ class CardMemory {
     left_[card] += sign * memory;
     GPUSCHED_ASSERT(left_[card] >= 0 && left_[card] <= total_[card], "device memory out of range");
   }
-  /// What is left on the card, for the account of nodes out of service.
+  /// What is left on the card. Precondition: counts().
+  /// \{
   [[nodiscard]] std::int64_t& left(std::uint32_t card) { return left_[card]; }
+  [[nodiscard]] std::int64_t left(std::uint32_t card) const { return left_[card]; }
+  /// \}
   /// True when nothing is held.
   [[nodiscard]] bool all_free() const { return left_ == total_; }
 

@@ -180,6 +180,9 @@ class MigCards {
   }
   /// \}
 
+  /// Makes the card as it is in another state of the same cards.
+  void copy_card(const MigCards& other, std::uint32_t card) { cards_[card] = other.cards_[card]; }
+
   /// True when nothing is held.
   [[nodiscard]] bool all_free() const {
     return std::all_of(cards_.begin(), cards_.end(), [](const Card& card) { return card.held == 0; });

@@ -34,6 +34,25 @@ struct WithheldCapacity {
     if (counts_memory) memory.resize(cards);
     if (has_mig) slices.resize(cards);
   }
+
+  /// Makes the account of a node, whose cards are those from `first` on, as it is in another state of the cluster;
+  /// nothing is withheld there while its lists are empty. Precondition: there is room.
+  void copy_node(const WithheldCapacity& other, std::uint32_t id, std::uint32_t first, std::uint32_t cards) {
+    const auto copy = [](auto& own, const auto& others, std::uint32_t from, std::uint32_t count) {
+      if (own.empty()) return;
+      for (std::uint32_t at = from; at < from + count; ++at) own[at] = others.empty() ? 0 : others[at];
+    };
+    nodes[id] = other.nodes.empty() ? OfNode{} : other.nodes[id];
+    copy(devices, other.devices, first, cards);
+    copy(memory, other.memory, first, cards);
+    copy(slices, other.slices, first, cards);
+  }
+  /// The same for what is told of all nodes.
+  void copy_sums(const WithheldCapacity& other) {
+    milli = other.milli;
+    gpus = other.gpus;
+    node_count = other.node_count;
+  }
 };
 
 }  // namespace gpusched::detail

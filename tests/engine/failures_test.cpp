@@ -20,7 +20,7 @@
 namespace gpusched::test {
 namespace {
 
-constexpr JobId first{0};
+constexpr JobId the_job{0};
 
 NodeChange down(std::int64_t at_s, std::uint32_t node) { return {whole_seconds(at_s), NodeId{node}, false}; }
 NodeChange up(std::int64_t at_s, std::uint32_t node) { return {whole_seconds(at_s), NodeId{node}, true}; }
@@ -70,20 +70,20 @@ TEST(Failures, ARunWithoutCheckpointsBeginsAnew) {
   const JobTable jobs = table_of({{0, 10, 2}});
   const NodeFailures failures = recorded({down(7, 0), up(9, 0)});
   const WatchedRun run(jobs, nodes(1, 2), failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(19));
-  EXPECT_EQ(run.engine.kills(first), 1u);
-  EXPECT_EQ(run.engine.preemptions(first), 0u);
-  EXPECT_EQ(run.engine.lost(first), whole_seconds(7));
-  EXPECT_EQ(run.engine.overhead(first), Time{});
-  EXPECT_EQ(run.engine.ran(first), whole_seconds(17));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(19));
+  EXPECT_EQ(run.engine.kills(the_job), 1u);
+  EXPECT_EQ(run.engine.preemptions(the_job), 0u);
+  EXPECT_EQ(run.engine.lost(the_job), whole_seconds(7));
+  EXPECT_EQ(run.engine.overhead(the_job), Time{});
+  EXPECT_EQ(run.engine.ran(the_job), whole_seconds(17));
   using enum EventKind;
-  const std::vector<std::pair<Time, Event>> expected{{whole_seconds(0), {submit, first}},
-                                                     {whole_seconds(0), {start, first}},
-                                                     {whole_seconds(7), {kill, first, NodeId{0}}},
+  const std::vector<std::pair<Time, Event>> expected{{whole_seconds(0), {submit, the_job}},
+                                                     {whole_seconds(0), {start, the_job}},
+                                                     {whole_seconds(7), {kill, the_job, NodeId{0}}},
                                                      {whole_seconds(7), {node_down, no_job, NodeId{0}}},
                                                      {whole_seconds(9), {node_up, no_job, NodeId{0}}},
-                                                     {whole_seconds(9), {start, first}},
-                                                     {whole_seconds(19), {finish, first}}};
+                                                     {whole_seconds(9), {start, the_job}},
+                                                     {whole_seconds(19), {finish, the_job}}};
   EXPECT_EQ(run.events, expected);
 }
 
@@ -104,9 +104,9 @@ TEST(Failures, ACheckpointKeepsWhatItSaved) {
       .checkpoint = whole_seconds(50), .restart = whole_seconds(3), .checkpoint_interval = whole_seconds(4)};
   const NodeFailures failures = recorded({down(14, 0), up(15, 0)});
   const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{}, options);
-  EXPECT_EQ(run.engine.end(first), whole_seconds(15 + 3 + 8));
-  EXPECT_EQ(run.engine.lost(first), whole_seconds(2));
-  EXPECT_EQ(run.engine.overhead(first), whole_seconds(3));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(15 + 3 + 8));
+  EXPECT_EQ(run.engine.lost(the_job), whole_seconds(2));
+  EXPECT_EQ(run.engine.overhead(the_job), whole_seconds(3));
 }
 
 TEST(Failures, AFailureWhileLoadingLosesTheLoading) {
@@ -115,10 +115,10 @@ TEST(Failures, AFailureWhileLoadingLosesTheLoading) {
   options.preemption = {.restart = whole_seconds(3), .checkpoint_interval = whole_seconds(4)};
   const NodeFailures failures = recorded({down(14, 0), up(15, 0), down(17, 0), up(20, 0)});
   const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{}, options);
-  EXPECT_EQ(run.engine.end(first), whole_seconds(20 + 3 + 8));
-  EXPECT_EQ(run.engine.overhead(first), whole_seconds(2 + 3));
-  EXPECT_EQ(run.engine.lost(first), whole_seconds(2));
-  EXPECT_EQ(run.engine.kills(first), 2u);
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(20 + 3 + 8));
+  EXPECT_EQ(run.engine.overhead(the_job), whole_seconds(2 + 3));
+  EXPECT_EQ(run.engine.lost(the_job), whole_seconds(2));
+  EXPECT_EQ(run.engine.kills(the_job), 2u);
 }
 
 TEST(Failures, PeriodicCheckpointsTakeTimeExceptAtTheEnd) {
@@ -128,22 +128,22 @@ TEST(Failures, PeriodicCheckpointsTakeTimeExceptAtTheEnd) {
   options.preemption = {.checkpoint_interval = whole_seconds(25), .periodic_checkpoint = whole_seconds(5)};
   {
     const WatchedRun run(jobs, nodes(1, 1), {}, Fifo{}, options);
-    EXPECT_EQ(run.engine.end(first), whole_seconds(115));
-    EXPECT_EQ(run.engine.overhead(first), whole_seconds(15));
+    EXPECT_EQ(run.engine.end(the_job), whole_seconds(115));
+    EXPECT_EQ(run.engine.overhead(the_job), whole_seconds(15));
   }
   {
     // At 59 s the second checkpoint is not written to its end: 25 s are kept, and 75 s take two more checkpoints.
     const NodeFailures failures = recorded({down(59, 0), up(60, 0)});
     const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{}, options);
-    EXPECT_EQ(run.engine.end(first), whole_seconds(60 + 75 + 10));
-    EXPECT_EQ(run.engine.overhead(first), whole_seconds(5 + 4 + 10));
-    EXPECT_EQ(run.engine.lost(first), whole_seconds(25));
+    EXPECT_EQ(run.engine.end(the_job), whole_seconds(60 + 75 + 10));
+    EXPECT_EQ(run.engine.overhead(the_job), whole_seconds(5 + 4 + 10));
+    EXPECT_EQ(run.engine.lost(the_job), whole_seconds(25));
   }
   {
     const NodeFailures failures = recorded({down(60, 0), up(61, 0)});
     const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{}, options);
-    EXPECT_EQ(run.engine.end(first), whole_seconds(61 + 50 + 5));
-    EXPECT_EQ(run.engine.lost(first), Time{});
+    EXPECT_EQ(run.engine.end(the_job), whole_seconds(61 + 50 + 5));
+    EXPECT_EQ(run.engine.lost(the_job), Time{});
   }
 }
 
@@ -158,13 +158,13 @@ TEST(Failures, AtYoungsIntervalPreemptionsSaveAllAndFailuresFallBack) {
   options.preemption = {.restart = whole_seconds(5), .periodic_checkpoint = whole_seconds(8)};
   options.preemption.rule = CheckpointRule::young;
   const WatchedRun run(jobs, nodes(1, 1), failures, ShortestRemaining(false), options);
-  ASSERT_EQ(run.engine.preemptions(first), 1u);
-  ASSERT_EQ(run.engine.kills(first), 1u);
+  ASSERT_EQ(run.engine.preemptions(the_job), 1u);
+  ASSERT_EQ(run.engine.kills(the_job), 1u);
   // 492 s of work until 500; loading until 555, 400 s until 955, a checkpoint until 963: at 1000 s 37 s are lost. The
   // 108 s that are left take no further checkpoint.
-  EXPECT_EQ(run.engine.lost(first), whole_seconds(37));
-  EXPECT_EQ(run.engine.overhead(first), whole_seconds(8 + 5 + 8 + 5));
-  EXPECT_EQ(run.engine.end(first), whole_seconds(1001 + 5 + 108));
+  EXPECT_EQ(run.engine.lost(the_job), whole_seconds(37));
+  EXPECT_EQ(run.engine.overhead(the_job), whole_seconds(8 + 5 + 8 + 5));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(1001 + 5 + 108));
 }
 
 TEST(Failures, OneNodeStopsTheWholeGang) {
@@ -172,7 +172,7 @@ TEST(Failures, OneNodeStopsTheWholeGang) {
   const NodeFailures failures = recorded({down(5, 1), up(30, 1)});
   const WatchedRun run(jobs, nodes(2, 2), failures, FifoSkip{});
   EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(8));  // on the node that is up
-  EXPECT_EQ(run.engine.end(first), whole_seconds(40));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(40));
   EXPECT_TRUE(run.finished);
 }
 
@@ -180,7 +180,7 @@ TEST(Failures, ANodeThatFirstComesUpLaterIsAbsent) {
   const JobTable jobs = table_of({{0, 10, 2}, {0, 10, 2}});
   const NodeFailures failures = recorded({up(4, 1)});
   const WatchedRun run(jobs, nodes(2, 2), failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(10));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(10));
   EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(14));
 }
 
@@ -188,7 +188,7 @@ TEST(Failures, WhatIsRecordedBeforeTheFirstJobHasHappened) {
   const JobTable jobs = table_of({{100, 10, 2}});
   const NodeFailures failures = recorded({down(3, 0), up(5, 0), down(50, 1), up(200, 1)});
   const WatchedRun run(jobs, nodes(2, 1), failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(210));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(210));
 }
 
 TEST(Failures, JobsWithoutGpusDoNotRunOnANodeThatIsDown) {
@@ -196,16 +196,16 @@ TEST(Failures, JobsWithoutGpusDoNotRunOnANodeThatIsDown) {
                                   {.work = 10, .shape = {.tasks = 2, .gpu_milli_per_task = 0}}});
   const NodeFailures failures = recorded({down(-5, 0), down(4, 1), up(20, 1)});
   const WatchedRun run(jobs, nodes(2, 2), failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(30));
-  EXPECT_EQ(run.engine.kills(first), 1u);
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(30));
+  EXPECT_EQ(run.engine.kills(the_job), 1u);
 }
 
 TEST(Failures, AJobThatFinishesAtThatInstantIsNotKilled) {
   const JobTable jobs = table_of({{0, 7, 1}});
   const NodeFailures failures = recorded({down(7, 0), up(8, 0)});
   const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(7));
-  EXPECT_EQ(run.engine.kills(first), 0u);
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(7));
+  EXPECT_EQ(run.engine.kills(the_job), 0u);
 }
 
 TEST(Failures, TwoCausesKeepANodeDownUntilBothAreGone) {
@@ -254,9 +254,9 @@ TEST(Failures, ADrainedNodeThatGoesDownStopsWhatStillRuns) {
   const JobTable jobs = table_of({{0, 20, 1}});
   const NodeFailures failures = recorded({drain(5, 0), down(12, 0), drain(13, 0), up(15, 0)});
   const WatchedRun run(jobs, nodes(1, 2), failures, Fifo{});
-  EXPECT_EQ(run.engine.kills(first), 1u);
-  EXPECT_EQ(run.engine.lost(first), whole_seconds(12));
-  EXPECT_EQ(run.engine.end(first), whole_seconds(35));
+  EXPECT_EQ(run.engine.kills(the_job), 1u);
+  EXPECT_EQ(run.engine.lost(the_job), whole_seconds(12));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(35));
 }
 
 TEST(Failures, AFailureOfADrainedNodeStopsWhatStillRuns) {
@@ -265,15 +265,15 @@ TEST(Failures, AFailureOfADrainedNodeStopsWhatStillRuns) {
   const NodeId own[] = {NodeId{0}};
   failures.add_unit(failures.add_law({.mean_up_s = 1000, .mean_repair_s = 5}), own);
   const WatchedRun run(jobs, nodes(2, 1), failures, Fifo{});
-  EXPECT_EQ(run.engine.kills(first), 1u);  // then it runs on the other node
+  EXPECT_EQ(run.engine.kills(the_job), 1u);  // then it runs on the other node
 }
 
 TEST(Failures, APolicyThatPreemptsLeavesTheJobsOfADrainedNodeInPeace) {
   const JobTable jobs = table_of({{0, 20, 1}, {6, 3, 2}});
   const NodeFailures failures = recorded({drain(5, 0), up(30, 0)});
   const WatchedRun run(jobs, nodes(1, 2), failures, ShortestRemaining(false));
-  EXPECT_EQ(run.engine.end(first), whole_seconds(20));
-  EXPECT_EQ(run.engine.preemptions(first), 0u);
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(20));
+  EXPECT_EQ(run.engine.preemptions(the_job), 0u);
   EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(33));
 }
 
@@ -282,7 +282,7 @@ TEST(Failures, ADrainThatIsCalledOffGivesBackWhatIsFree) {
   const JobTable jobs = table_of({{.work = 10, .shape = share}, {.submit = 3, .work = 10, .shape = share}});
   const NodeFailures failures = recorded({drain(2, 0), up(5, 0)});
   const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(10));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(10));
   EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(15));
 }
 
@@ -294,7 +294,7 @@ TEST(Failures, ASpareStandsInForAFailedNodeWhichIsTheNextSpare) {
   // The first job goes on on the spare, node 2, since it keeps its place; the third waits for the second. At 12 s node
   // 0 stands in for node 2.
   EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(10));
-  EXPECT_EQ(run.engine.end(first), whole_seconds(22));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(22));
   EXPECT_EQ(run.engine.end(JobId{2}), whole_seconds(20));
   std::vector<std::pair<Time, Event>> changes;
   for (const auto& item : run.events) {
@@ -315,7 +315,7 @@ TEST(Failures, ASpareStandsInForANodeOfItsKindAlone) {
   NodeFailures failures = recorded({down(4, 0), up(50, 0)});
   failures.keep_spares(1);
   const WatchedRun run(jobs, cluster, failures, Fifo{});
-  EXPECT_EQ(run.engine.end(first), whole_seconds(60));
+  EXPECT_EQ(run.engine.end(the_job), whole_seconds(60));
 }
 
 // With drains, failures and spares together: every job ends once, what it ran is its work and what it lost, and never
@@ -391,7 +391,7 @@ TEST(Failures, SimulateGivesUpOnAJobThatNeverKeepsAnyWork) {
   Fifo policy;
   EXPECT_FALSE(simulate(engine, policy));
   EXPECT_TRUE(goes_on_for_ever(engine));
-  EXPECT_GT(engine.kills(first), 100u);
+  EXPECT_GT(engine.kills(the_job), 100u);
 }
 
 // The second job would be done between two failures, but waits for the end of the first, which never comes.
@@ -404,7 +404,7 @@ TEST(Failures, SimulateGivesUpSoonAlthoughAShortJobWaits) {
   Fifo policy;
   EXPECT_FALSE(simulate(engine, policy));
   EXPECT_TRUE(goes_on_for_ever(engine));
-  EXPECT_LT(engine.kills(first), 30'000u);
+  EXPECT_LT(engine.kills(the_job), 30'000u);
 }
 
 TEST(Failures, SimulateGivesUpOnAGangForWhichNodesAreNeverUpTogether) {
@@ -483,14 +483,14 @@ TEST(Failures, WhatIsNotNoticedStandsStill) {
     const NodeId own[] = {NodeId{0}};
     failures.add_unit(failures.add_law({.mean_up_s = 700, .detect_s = detect_s, .mean_repair_s = 1e9}), own);
     const WatchedRun run(jobs, nodes(2, 1), failures, Fifo{});
-    ASSERT_EQ(run.engine.kills(first), 1u);
+    ASSERT_EQ(run.engine.kills(the_job), 1u);
     const auto killed = std::find_if(run.events.begin(), run.events.end(),
                                      [](const auto& item) { return item.second.kind == EventKind::kill; });
     ASSERT_LT(killed->first, whole_seconds(1000 + 30));
     if (detect_s == 0) failed_at = killed->first;
     EXPECT_EQ(killed->first, failed_at + from_seconds(detect_s));
-    EXPECT_EQ(run.engine.lost(first), killed->first);
-    EXPECT_EQ(run.engine.end(first), killed->first + whole_seconds(1000));
+    EXPECT_EQ(run.engine.lost(the_job), killed->first);
+    EXPECT_EQ(run.engine.end(the_job), killed->first + whole_seconds(1000));
   }
 }
 
@@ -548,8 +548,8 @@ double measured_goodput(std::int64_t tau_s, double mean_up_s) {
   Engine engine(jobs, nodes(1, 1), options, {.failures = &failures});
   Fifo policy;
   EXPECT_TRUE(simulate(engine, policy));
-  EXPECT_EQ(engine.ran(first), jobs.work(first) + engine.overhead(first) + engine.lost(first));
-  return to_seconds(jobs.work(first)) / to_seconds(engine.end(first));
+  EXPECT_EQ(engine.ran(the_job), jobs.work(the_job) + engine.overhead(the_job) + engine.lost(the_job));
+  return to_seconds(jobs.work(the_job)) / to_seconds(engine.end(the_job));
 }
 
 TEST(Failures, GoodputIsDalysAndPeaksNearYoungsInterval) {

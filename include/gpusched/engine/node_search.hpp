@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -293,26 +293,34 @@ class NodeSearch {
                                });
       if (one != no_node) return one;
     }
-    if (rack_ == no_index || least_in_rack(1, +1) == no_node) rack_ = choose_rack(left);
-    if (rack_ == no_index) return no_node;
-    const NodeId last = least_in_rack(left, +1);
-    return last != no_node ? last : least_in_rack(1, -1);
+    if (rack_ != no_index) {
+      if (const NodeId node = pick_on_rack(left); node != no_node) return node;
+    }
+    rack_ = choose_rack(left);
+    return rack_ == no_index ? no_node : pick_on_rack(left);
   }
 
-  // The node of `rack_` with room for so many tasks that has the least room (sign +1), or the most (-1).
-  [[nodiscard]] NodeId least_in_rack(std::uint32_t tasks, std::int64_t sign) const {
-    NodeId best = no_node;
-    MilliGpu least = unlimited;
+  // Of the nodes of `rack_` with room for a task the one with the least room that holds `left` tasks, or else the one
+  // with the most room; the lowest-numbered on ties.
+  [[nodiscard]] NodeId pick_on_rack(std::uint32_t left) const {
+    NodeId snug = no_node, roomy = no_node;
+    MilliGpu least = 0, most = 0;
     for (const std::uint32_t id : capacity_.racks().nodes_of(rack_)) {
       const NodeId node{id};
       if (std::find(allowed_.begin(), allowed_.end(), capacity_.node(node).node_class) == allowed_.end()) continue;
-      if (capacity_.tasks_that_fit(node, shape_) < tasks) continue;
-      const MilliGpu room = sign * room_on(node);
-      if (room >= least) continue;
-      best = node;
-      least = room;
+      const std::uint32_t tasks = capacity_.tasks_that_fit(node, shape_);
+      if (tasks == 0) continue;
+      const MilliGpu room = room_on(node);
+      if (tasks >= left && (snug == no_node || room < least)) {
+        snug = node;
+        least = room;
+      }
+      if (roomy == no_node || room > most) {
+        roomy = node;
+        most = room;
+      }
     }
-    return best;
+    return snug != no_node ? snug : roomy;
   }
 
   // Calls visit(rack, tasks) for racks with nodes that the job may use; several times for one. No node there holds the
@@ -332,12 +340,17 @@ class NodeSearch {
   }
 
   // The rack of the site at hand, if any, then the one with the least room that holds `left` tasks; where none does, in
-  // the site with the least room that does, or else the most, the rack with the most room.
+  // the site with the least room that does, or else the most, the rack with the most room. None where all together do
+  // not hold `left`.
   [[nodiscard]] std::uint32_t choose_rack(std::uint32_t left) const {
-    std::vector<std::int64_t> racks(capacity_.racks().rack_count());  // room in tasks
-    std::map<std::uint32_t, std::int64_t> sites;                      // likewise
+    std::vector<std::int64_t> racks(capacity_.racks().rack_count()), sites(1);  // room in tasks
     for_each_room([&racks](std::uint32_t rack, std::int64_t tasks) { racks[rack] += tasks; });
-    for (std::uint32_t rack = 0; rack < racks.size(); ++rack) sites[capacity_.site_of(rack)] += racks[rack];
+    for (std::uint32_t rack = 0; rack < racks.size(); ++rack) {
+      const std::uint32_t site = capacity_.site_of(rack);
+      if (site >= sites.size()) sites.resize(site + 1);
+      sites[site] += racks[rack];
+    }
+    if (std::accumulate(sites.begin(), sites.end(), std::int64_t{0}) < left) return no_index;
     const auto shortage = [&left](std::int64_t room) {  // what fits snugly is least; of what does not, the largest
       return room >= left ? std::pair(std::int64_t{0}, room) : std::pair(std::int64_t{1}, -room);
     };

@@ -105,20 +105,18 @@ void ShortestRemaining::note_start(const Rank& started, bool prolonged, const Or
 }
 
 void ShortestRemaining::add_running(const View& view, const Running& running) {
-  end_of_.resize(view.job_count());
-  end_of_[index(running.job)] = running.end;
+  place_of_.resize(view.job_count());
+  place_of_[index(running.job)] = {running.end, running.start};
   jobs_.add_running(view, running);
 }
 
-// Few jobs of a demand were to end at the same instant. Where rates change a job may end at another one.
+// Where rates change a job may end at another instant than it was to: it is found by its place, not by the time.
 void ShortestRemaining::remove_running(const View& view, JobId job) {
-  if (index(job) >= end_of_.size()) return;
-  const std::int64_t end = end_of_[index(job)];
+  if (index(job) >= place_of_.size()) return;
+  const Place& place = place_of_[index(job)];
   const std::set<Running>& running = jobs_.running(view, view.queue_of(job), jobs_.demand_of(job));
-  for (auto at = running.lower_bound({.end = end, .start = first_of_all}); at != running.end() && at->end == end;
-       ++at) {
-    if (at->job == job) return jobs_.remove_running(view, Running(*at));
-  }
+  const auto at = running.find({.end = place.end, .start = place.start});
+  if (at != running.end() && at->job == job) jobs_.remove_running(view, Running(*at));
 }
 
 void ShortestRemaining::note(const OracleView& view, const Event& event) {

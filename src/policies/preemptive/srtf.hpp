@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -81,10 +80,10 @@ class ShortestRemaining {
       return a.end != b.end ? a.end < b.end : a.start < b.start;
     }
   };
-  static constexpr Start first_of_all{.waited = true,
-                                      .time = std::numeric_limits<std::int64_t>::max(),
-                                      .since = std::numeric_limits<std::int64_t>::min(),
-                                      .sequence = std::numeric_limits<std::int64_t>::min()};
+  struct Place {
+    std::int64_t end = 0;
+    Start start = {};
+  };
   struct Displaced {
     Running running;
     Rank rank;
@@ -109,7 +108,7 @@ class ShortestRemaining {
 
   bool by_service_;
   JobsByDemand<Rank, Running> jobs_;
-  std::vector<std::int64_t> end_of_;  // by job: where it stands among those that run
+  std::vector<Place> place_of_;  // by job: where it stands, or stood last, among those that run
   std::int64_t last_sequence_ = 0;
   Time decided_at_ = Time::max();
 

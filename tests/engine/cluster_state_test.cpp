@@ -338,8 +338,10 @@ TEST(Placement, IndicesOfSharesAndRacksAndScansChooseTheSameNodes) {
       Shape shape = gang(below(3) > 0 ? 1 : 1 + below(20), sizes_of_tasks[below(7)]);
       shape.gpu_spec = below(3);
       const std::vector<RatePpm> speeds{1'000'000, 500'000, 500'000};
+      const bool fits = indexed.fits(shape, anyone, rule, speeds);
       const std::uint32_t a = indexed.place(shape, anyone, rule, speeds),
                           b = scanned.place(shape, anyone, rule, speeds);
+      ASSERT_EQ(fits, a != no_index) << "seed " << seed << ", step " << step;
       ASSERT_EQ(nodes_of(indexed, a), nodes_of(scanned, b)) << "seed " << seed << ", step " << step;
       if (a != no_index) held.push_back({shape, a, b});
       if (!held.empty() && below(5) < 2) {

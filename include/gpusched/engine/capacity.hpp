@@ -366,6 +366,20 @@ class Capacity {
     if (bounded_ || shape.is_share()) return false;
     return withheld_.node_count == 0 || shape.gpu_milli_per_task > 0;
   }
+  /// True when the nodes of classes of those numbers hold the gang, whose tasks have whole GPUs. O(classes x GPUs per
+  /// node) counts, each O(nodes / 64). Precondition: is_told_by_idle_gpus(), refresh_index().
+  [[nodiscard]] bool idle_gpus_hold(const Shape& shape, const std::vector<std::uint32_t>& classes) const {
+    const auto gpus = static_cast<std::uint32_t>(shape.gpu_milli_per_task / whole_gpu);
+    std::int64_t tasks = 0;
+    for (const std::uint32_t number : classes) {
+      const detail::NodeClass& alike = index_[number];
+      for (std::uint32_t idle = index_.fewest_idle(alike, gpus); idle != no_index && tasks < shape.tasks;
+           idle = index_.fewest_idle(alike, idle + 1)) {
+        tasks += std::int64_t{index_.count_with(alike, idle)} * (idle / gpus);
+      }
+    }
+    return tasks >= shape.tasks;
+  }
   /// Makes ready what a search for the nodes of such a gang may ask; `near`: it minds racks. Precondition:
   /// refresh_index().
   void prepare_search(const Shape& shape, bool near) {

@@ -65,7 +65,20 @@ class ClusterState : public Capacity {
     return place_among(allowed_classes(shape, vc), shape, vc, rule);
   }
 
-  /// The same, on nodes of one GPU type alone.
+  /// Would place() find nodes? Changes nothing lasting; where idle GPUs alone tell, without a search.
+  [[nodiscard]] bool fits(const Shape& shape, std::uint32_t vc, Placement rule, std::span<const RatePpm> speeds = {}) {
+    if (!may_fit(shape, vc)) return false;
+    refresh_index();
+    if (takes_whole_gpus(shape) && is_told_by_idle_gpus(shape) && uses_remnants(rule)) {
+      return idle_gpus_hold(shape, allowed_classes(shape, vc));
+    }
+    const std::uint32_t grants = place(shape, vc, rule, speeds);
+    release(grants, shape, vc);
+    free_grants(grants);
+    return grants != no_index;
+  }
+
+  /// As place(), on nodes of one GPU type alone.
   std::uint32_t place_on_type(const Shape& shape, std::uint32_t vc, Placement rule, std::uint32_t gpu_type) {
     if (!may_fit(shape, vc)) return no_index;
     refresh_index();
@@ -148,7 +161,11 @@ class ClusterState : public Capacity {
 
   std::uint32_t place_among(const std::vector<std::uint32_t>& classes, const Shape& shape, std::uint32_t vc,
                             Placement rule) {
-    prepare_search(shape, detail::NodeSearch::minds_racks(*this, rule));
+    const bool near = detail::NodeSearch::minds_racks(*this, rule);
+    // A search over racks that finds no room looks at all of them.
+    const bool is_told = takes_whole_gpus(shape) && is_told_by_idle_gpus(shape);
+    if (near && is_told && !idle_gpus_hold(shape, classes)) return no_index;
+    prepare_search(shape, near);
     detail::NodeSearch search(*this, shape, classes, rule, rng_);
     std::uint32_t head = no_index;
     for (std::uint32_t left = shape.tasks; left > 0;) {

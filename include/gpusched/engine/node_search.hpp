@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -340,8 +339,7 @@ class NodeSearch {
   }
 
   // The rack of the site at hand, if any, then the one with the least room that holds `left` tasks; where none does, in
-  // the site with the least room that does, or else the most, the rack with the most room. None where all together do
-  // not hold `left`.
+  // the site with the least room that does, or else the most, the rack with the most room.
   [[nodiscard]] std::uint32_t choose_rack(std::uint32_t left) const {
     std::vector<std::int64_t> racks(capacity_.racks().rack_count()), sites(1);  // room in tasks
     for_each_room([&racks](std::uint32_t rack, std::int64_t tasks) { racks[rack] += tasks; });
@@ -350,7 +348,6 @@ class NodeSearch {
       if (site >= sites.size()) sites.resize(site + 1);
       sites[site] += racks[rack];
     }
-    if (std::accumulate(sites.begin(), sites.end(), std::int64_t{0}) < left) return no_index;
     const auto shortage = [&left](std::int64_t room) {  // what fits snugly is least; of what does not, the largest
       return room >= left ? std::pair(std::int64_t{0}, room) : std::pair(std::int64_t{1}, -room);
     };

@@ -23,15 +23,6 @@ void Reservation::make(const View& view, const EstimatedEnds& ends, JobId job) {
   }
 }
 
-bool Reservation::fits() {
-  ClusterState& cluster = mirror_.state();
-  const std::uint32_t grants = cluster.place(shape_, vc_, rule_, speeds_);
-  if (grants == no_index) return false;
-  cluster.release(grants, shape_, vc_);
-  cluster.free_grants(grants);
-  return true;
-}
-
 bool Reservation::take_beside(const Shape& shape, const ClusterState& present, std::uint32_t held) {
   ClusterState& cluster = mirror_.state();
   const std::uint32_t grants = cluster.take_same(present, held, shape, vc_);

@@ -29,7 +29,7 @@ class Reservation {
   bool take_beside(const Shape& shape, const ClusterState& present, std::uint32_t held);
 
  private:
-  bool fits();
+  [[nodiscard]] bool fits() { return mirror_.state().fits(shape_, vc_, rule_, speeds_); }
 
   ClusterMirror mirror_;  // without the reserved job
   Time time_{};

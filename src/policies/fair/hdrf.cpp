@@ -57,14 +57,14 @@ class HierarchicalDrf {
   using Class = RankedClasses::Class;
 
   // A queue with waiting jobs is a party, the users of one are its members.
-  struct ByPath {
+  struct ByPath : RankedOrder {
     struct Score {
       std::array<std::int64_t, most_levels + 1> path = {};  // shares from the top down, the user's last
       QueuePlace first = {};
       // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
       friend auto operator<=>(const Score&, const Score&) = default;
     };
-    [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.demand}; }
+    explicit ByPath(HierarchicalDrf* of) : policy(of) {}
     [[nodiscard]] std::int64_t major(const Class& jobs) const { return policy->shares_.share(jobs.member); }
     [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
     [[nodiscard]] double standing(std::uint32_t vc) const {
@@ -79,11 +79,11 @@ class HierarchicalDrf {
       score.path[queues.size()] = jobs.rank.major;
       return score;
     }
-    [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
-      Score score{.path = {static_cast<std::int64_t>(standing)}, .first = oldest};
+    [[nodiscard]] Score bound(const RankedClasses::Least& least) const {
+      Score score{.path = {static_cast<std::int64_t>(least.standing)}, .first = least.oldest};
       if (!policy->is_flat_) return score;
-      score.path[1] = least.major;
-      score.first = least.first;
+      score.path[1] = least.rank.major;
+      score.first = least.rank.first;
       return score;
     }
 

@@ -71,8 +71,8 @@ class OwnerOrder {
     [[nodiscard]] Score score(const Class& jobs) const {
       return {this->accounts->score(*this->view, jobs.member), jobs.jobs.front()};
     }
-    [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
-      return {this->accounts->bound(*this->view, standing, least.major), oldest};
+    [[nodiscard]] Score bound(const RankedClasses::Least& least) const {
+      return {this->accounts->bound(*this->view, least.standing, least.rank.major), least.oldest};
     }
   };
   using Order = std::conditional_t<ages, ByAge, ByScore>;

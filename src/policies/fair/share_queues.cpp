@@ -107,9 +107,9 @@ std::vector<std::int64_t> QueueTree::divide(std::int64_t total, const std::vecto
 double QueueTree::most_by_weight() { return divided(first_split_).most_by_weight(); }
 
 // The queue that holds the least part of its due, then the highest priority, then the poorest user.
-struct ShareQueues::ByShare {
+struct ShareQueues::ByShare : RankedOrder {
   using Score = std::tuple<std::int64_t, std::int64_t, std::int64_t, QueuePlace>;
-  [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.demand}; }
+  explicit ByShare(ShareQueues* of) : queues(of) {}
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     return queues->options_.by_priority ? -std::int64_t{jobs.priority} : 0;
   }
@@ -126,12 +126,12 @@ struct ShareQueues::ByShare {
     const std::int64_t part = queues->options_.by_share ? queues->part_of_due(queue_of(jobs)) : 0;
     return {part, jobs.rank.major, jobs.rank.minor, jobs.rank.first};
   }
-  [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace) const {
+  [[nodiscard]] Score bound(const RankedClasses::Least& least) const {
     constexpr double below = 1 - 1e-12;  // beyond the rounding of the divisions
     constexpr double most = 9e18;
     const double most_by_weight = queues->options_.among_active ? queues->tree_.most_by_weight() : 1'000'000;
-    const double part = standing == 0 ? 0 : std::min(standing * 1'000'000 / most_by_weight * below, most);
-    return {static_cast<std::int64_t>(part), least.major, least.minor, least.first};
+    const double part = least.standing == 0 ? 0 : std::min(least.standing * 1'000'000 / most_by_weight * below, most);
+    return {static_cast<std::int64_t>(part), least.rank.major, least.rank.minor, least.rank.first};
   }
 
   ShareQueues* queues;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numbers>
 #include <set>
 
 #include "src/policies/fair/slurm_backfill.hpp"
@@ -16,43 +16,61 @@ std::int64_t term(double weight, double factor) { return static_cast<std::int64_
 
 }  // namespace
 
-// Falling priority. A party is what of an owner has the same size, partition and QoS; its standing is the logarithm of
-// the owner's usage over its part, taken back to the time zero: usage falls at most as fast as it decays.
-struct Slurm::ByPriority {
+// Falling priority. A party is what of an owner has the same size, partition and QoS.
+//
+// A priority rises slowly, and by no more than clock() does: the age term by weight_age a max_age_s; and the fair-share
+// factor 2^-x, whose x falls at most as the usage of all together, without its decay, rises: by 1/e of that one's
+// logarithm, since x ln(2) 2^-x <= 1/e. So a priority stays for a while what it is, or what it is and half of what it
+// lacks to the highest.
+struct Slurm::ByPriority : RankedOrder {
   using Class = RankedClasses::Class;
   using Score = std::pair<std::int64_t, QueuePlace>;
 
-  ByPriority(Slurm* policy, const View* at)
-      : slurm(policy),
-        view(at),
-        half_lives(to_seconds(at->now()) / policy->options_.half_life_s),
-        all(policy->all_.at(at->now())) {}
+  ByPriority(Slurm* policy, const View* at) : slurm(policy), view(at) {
+    const Options& options = policy->options_;
+    const double all = policy->all_.at(at->now()), seconds = to_seconds(at->now());
+    if (all > 0) usage_of_all = std::max(0.0, std::log(all) + seconds / options.half_life_s * std::numbers::ln2);
+    risen =
+        options.weight_age * seconds / options.max_age_s + options.weight_fair_share * usage_of_all / std::numbers::e;
+  }
 
-  [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const { return {slurm->blocked_with(jobs), jobs.demand}; }
+  [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const {
+    return {slurm->blocked_with(jobs), slurm->options_.skip ? jobs.demand : 0};
+  }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     const SlurmTerms of_first = slurm->terms(*view, jobs.first(), 0);
     return -(slurm->tier_term(view->vc(jobs.first())) + of_first.size + of_first.partition + of_first.qos);
   }
   [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
-  [[nodiscard]] double standing(std::uint32_t party) const {
-    const std::uint32_t owner = slurm->parties_[party].owner;
-    if (owner >= slurm->used_.size()) return -std::numeric_limits<double>::infinity();
-    return std::log2(slurm->used_[owner].at(view->now()) / slurm->part(owner)) + half_lives;
+  [[nodiscard]] double clock() const { return risen; }
+  [[nodiscard]] RankedClasses::Outlook outlook(const Class& jobs, double best) const {
+    const Options& options = slurm->options_;
+    const double age = options.weight_age * slurm->age_factor(*view, jobs.first());
+    // Before the usage of all has a logarithm to speak of, only that a factor is at most 1.
+    const double factor = usage_of_all > 0 ? slurm->fair_share_now(slurm->parties_[jobs.party].owner, view->now()) : 1;
+    const double share = options.weight_fair_share * factor;
+    const std::int64_t age_term = std::llround(age), share_term = std::llround(share);
+    const auto now = static_cast<double>(jobs.rank.major - age_term - share_term);
+    const double lacks = std::isfinite(best) ? std::floor(std::max(0.0, now - best) / 2) : 0;
+    // Terms are rounded by half at most: nothing changes before one of them reaches the next half; both together rise
+    // by no more than what they lack before they have risen by that and by what was rounded up.
+    const double next_half =
+        std::min(static_cast<double>(age_term) - age, static_cast<double>(share_term) - share) + 0.5;
+    const double rounded_up = static_cast<double>(age_term + share_term) - age - share;
+    const double rounding = 1e-12 * (1 + std::abs(risen) + options.weight_age + options.weight_fair_share);
+    return {.now = now, .least = now - lacks, .until = risen + std::max(next_half, lacks + rounded_up) - rounding};
   }
   [[nodiscard]] Score score(const Class& jobs) const {
     return {-slurm->standing_now(*view, jobs.first()), jobs.jobs.front()};
   }
-  [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
-    const double rounding = 1e-9 + 1e-15 * (std::abs(standing) + half_lives);
-    const double factor = all <= 0 ? 1 : std::exp2(-std::exp2(standing - half_lives - rounding) / all);
-    return {-(slurm->age_term(*view, oldest.job) + term(slurm->options_.weight_fair_share, factor) - least.major),
-            oldest};
+  [[nodiscard]] static Score bound(const RankedClasses::Least& least) {
+    return {static_cast<std::int64_t>(least.outlook.first), least.outlook.second};
   }
 
   Slurm* slurm;
   const View* view;
-  double half_lives;  // since the time zero
-  double all;         // GPU time used, decayed
+  double usage_of_all = 0;  // the logarithm of GPU seconds, without their decay
+  double risen = 0;         // bounds what priorities rise by
 };
 
 void Slurm::decide(const View& view, Decision& decision, const Hooks& hooks) {
@@ -134,15 +152,9 @@ void Slurm::start_all(const View& view, Decision& decision, const Hooks& hooks) 
     return;
   }
   const auto any = [](const RankedClasses::Kind&) { return true; };
-  PerOwner<std::uint8_t> blocked;  // partitions
   waiting_.start_best(order, any, [&](const RankedClasses::Class& jobs) {
-    const std::uint32_t partition = parties_[jobs.party].partition;
     const JobId job = jobs.first();
-    const bool may_start = options_.skip || blocked[partition] == 0;
-    if (!may_start || !start_or_preempt(view, decision, job, hooks)) {
-      blocked[partition] = 1;
-      return Attempt::no_room;
-    }
+    if (!start_or_preempt(view, decision, job, hooks)) return Attempt::no_room;
     note_start_of(job);
     return Attempt::started;
   });
@@ -246,7 +258,11 @@ SlurmTerms Slurm::terms(const View& view, JobId job, double fair_share_factor) c
 }
 
 std::int64_t Slurm::age_term(const View& view, JobId job) const {
-  return term(options_.weight_age, std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s));
+  return term(options_.weight_age, age_factor(view, job));
+}
+
+double Slurm::age_factor(const View& view, JobId job) const {
+  return std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s);
 }
 
 // Constant during one instant, whatever starts; kept because an owner has many classes.
@@ -263,8 +279,6 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
   const MilliGpu change = sign * view.shape(job).gpu_milli();
   used_[owner].hold(view.now(), change);
   all_.hold(view.now(), change);
-  if (owner >= parties_of_.size()) return;
-  for (const std::uint32_t party : parties_of_[owner]) waiting_.reorder_party(party, ByPriority(this, &view));
 }
 
 std::uint32_t Slurm::party_of(const View& view, JobId job, std::int32_t priority) {
@@ -272,10 +286,7 @@ std::uint32_t Slurm::party_of(const View& view, JobId job, std::int32_t priority
   const std::uint32_t qos = preemption_.active() ? view.qos(job) : 0;  // of equal priority, not of equal rights
   const auto key = std::tuple(owner, view.vc(job), qos, priority, view.demand(job));
   const auto [known, added] = party_numbers_.try_emplace(key, static_cast<std::uint32_t>(parties_.size()));
-  if (!added) return known->second;
-  parties_.push_back({owner, view.vc(job)});
-  if (owner >= parties_of_.size()) parties_of_.resize(owner + 1);
-  parties_of_[owner].push_back(known->second);
+  if (added) parties_.push_back({owner, view.vc(job)});
   return known->second;
 }
 

@@ -138,6 +138,7 @@ class Slurm {
   [[nodiscard]] std::uint32_t party_of(const View& view, JobId job, std::int32_t priority);
   [[nodiscard]] double part(std::uint32_t owner) const;
   [[nodiscard]] std::int64_t age_term(const View& view, JobId job) const;
+  [[nodiscard]] double age_factor(const View& view, JobId job) const;
   [[nodiscard]] double qos_factor(std::int32_t priority) const;
 
   Options options_;
@@ -151,7 +152,6 @@ class Slurm {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t>, std::uint32_t>
       party_numbers_;
   std::vector<Party> parties_;
-  std::vector<std::vector<std::uint32_t>> parties_of_;  // [owner]
 };
 
 }  // namespace gpusched

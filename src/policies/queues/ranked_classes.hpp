@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -40,12 +41,16 @@ struct ClassRank {
 ///   std::int64_t major(const Class&), minor(const Class&)  the rank, until reorder_member();
 ///   double standing(std::uint32_t party)                   a number that only bounds scores, until reorder_party(): it
 ///                                                          may have grown since it was asked, but not fallen;
+///   Outlook outlook(const Class&, double best)             of a party's class of the lowest rank in a kind: a number
+///                                                          that bounds its scores until the order's clock() reaches a
+///                                                          value, or reorder_party(). `best`: such a number of the
+///                                                          class last served of the kind;
+///   double clock()                                         does not fall;
 ///   Score score(const Class&)                              exact, at this moment. Within a party and kind, classes of
 ///                                                          lower rank have lower scores;
-///   Score bound(double standing, const ClassRank& least,   no class of such a standing, rank and first job, or of
-///               QueuePlace oldest)                         greater ones, has a lower score.
-/// The kinds keep a tree over their parties, with the least standing and rank of each subtree: the class of the lowest
-/// score is found by looking only where the bound promises one. O(log parties) where bounds are exact.
+///   Score bound(const Least&)                              no class with so much of each, or more, has a lower score.
+/// The kinds keep a tree over their parties, with the least standing, outlook and rank of each subtree: the class of
+/// the lowest score is found by looking only where the bound promises one. O(log parties) where bounds are exact.
 class RankedClasses {
  public:
   using Kind = std::pair<std::uint32_t, std::uint32_t>;
@@ -65,6 +70,24 @@ class RankedClasses {
     [[nodiscard]] JobId first() const { return jobs.front().job; }
   };
 
+  /// Bounds of a class's scores.
+  struct Outlook {
+    double now = 0;                                          ///< at this moment
+    double least = 0;                                        ///< at most `now`
+    double until = std::numeric_limits<double>::infinity();  ///< of the clock: until then `least` holds
+  };
+
+  /// What is known of the classes of some parties: the least of each.
+  struct Least {
+    double standing = std::numeric_limits<double>::infinity();
+    /// Of first classes, with the first job of each.
+    std::pair<double, QueuePlace> outlook = {std::numeric_limits<double>::infinity(), {}};
+    ClassRank rank = {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max(), {}};
+    QueuePlace oldest = {};  ///< the least `first`; nobody's: none waits
+
+    friend bool operator==(const Least&, const Least&) = default;
+  };
+
   template <class Order>
   void push(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
     const std::uint32_t number = number_of(view, job, view.priority(job), party, member, order);
@@ -80,7 +103,10 @@ class RankedClasses {
     if (party >= stands_.size()) return;
     for (const Stand& stand : stands_[party]) {
       KindTree& kind = kinds_[stand.kind];
-      if (!kind.leaves[stand.slot].classes.empty()) kind.stand(stand.slot, order.standing(party));
+      Leaf& leaf = kind.leaves[stand.slot];
+      if (leaf.classes.empty()) continue;
+      leaf.standing = order.standing(party);
+      look(kind, stand.slot, order);
     }
   }
 
@@ -186,22 +212,17 @@ class RankedClasses {
     place(number, order);
   }
 
-  // What is known of some parties.
-  struct Node {
-    double standing = std::numeric_limits<double>::infinity();  // the least
-    ClassRank least = nothing;
-    QueuePlace oldest = {};  // the least `first`; nobody's: none waits
-  };
   struct Leaf {
     std::uint32_t party = 0;
     double standing = 0;
+    RankedClasses::Outlook outlook = {};                         // of the first class
     std::set<std::pair<ClassRank, std::uint32_t>> classes = {};  // with waiting jobs
 
-    [[nodiscard]] Node node() const {
+    [[nodiscard]] std::uint32_t first() const { return classes.begin()->second; }
+    [[nodiscard]] Least least() const {
       if (classes.empty()) return {};
-      Node node{.standing = standing, .least = classes.begin()->first};
-      node.oldest = node.least.first;
-      return node;
+      const ClassRank& rank = classes.begin()->first;
+      return {.standing = standing, .outlook = {outlook.least, rank.first}, .rank = rank, .oldest = rank.first};
     }
   };
   // The parties of a kind, as the leaves of a binary tree: node k has children 2k and 2k + 1.
@@ -210,25 +231,27 @@ class RankedClasses {
     std::uint32_t active = 0;                        // classes with waiting jobs
     std::map<std::uint32_t, std::uint32_t> slots{};  // by party
     std::vector<Leaf> leaves{};
-    std::vector<Node> nodes{};  // twice a power of two; those of leaves are the second half
+    std::vector<Least> nodes{};  // twice a power of two; those of leaves are the second half
+    double best = -std::numeric_limits<double>::infinity();    // the outlook of the class last elected
+    std::vector<std::pair<double, std::uint32_t>> outdated{};  // a heap: when an outlook of a slot ends, the next first
 
     [[nodiscard]] std::size_t capacity() const { return nodes.size() / 2; }
-    void stand(std::uint32_t slot, double standing) {
-      leaves[slot].standing = standing;
-      update(slot);
-    }
     void update(std::uint32_t slot) {
       std::size_t at = capacity() + slot;
-      nodes[at] = leaves[slot].node();
-      for (at /= 2; at > 0; at /= 2) nodes[at] = merged(nodes[2 * at], nodes[2 * at + 1]);
+      Least least = leaves[slot].least();
+      while (at > 0 && least != nodes[at]) {
+        nodes[at] = least;
+        at /= 2;
+        if (at > 0) least = merged(nodes[2 * at], nodes[2 * at + 1]);
+      }
     }
     std::uint32_t add(std::uint32_t party) {
       const auto slot = static_cast<std::uint32_t>(leaves.size());
       slots.emplace(party, slot);
       leaves.push_back({.party = party});
       if (slot < capacity()) return slot;
-      nodes.assign(std::max<std::size_t>(2, 2 * nodes.size()), Node{});
-      for (std::uint32_t known = 0; known < slot; ++known) nodes[capacity() + known] = leaves[known].node();
+      nodes.assign(std::max<std::size_t>(2, 2 * nodes.size()), Least{});
+      for (std::uint32_t known = 0; known < slot; ++known) nodes[capacity() + known] = leaves[known].least();
       for (std::size_t at = capacity(); at-- > 1;) nodes[at] = merged(nodes[2 * at], nodes[2 * at + 1]);
       return slot;
     }
@@ -240,11 +263,11 @@ class RankedClasses {
   };
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t, std::uint32_t>;
 
-  static constexpr ClassRank nothing{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max(),
-                                     QueuePlace{}};
-
-  static Node merged(const Node& a, const Node& b) {
-    return {std::min(a.standing, b.standing), std::min(a.least, b.least), std::min(a.oldest, b.oldest)};
+  static Least merged(const Least& a, const Least& b) {
+    return {.standing = std::min(a.standing, b.standing),
+            .outlook = std::min(a.outlook, b.outlook),
+            .rank = std::min(a.rank, b.rank),
+            .oldest = std::min(a.oldest, b.oldest)};
   }
 
   template <class Order>
@@ -290,7 +313,36 @@ class RankedClasses {
       leaf.classes.insert({placed.rank, number});
       activate(number);
     }
-    kind.update(placed.slot);
+    look(kind, placed.slot, order);
+  }
+
+  // Asks for the outlook of the first class of a leaf.
+  template <class Order>
+  void look(KindTree& kind, std::uint32_t slot, Order& order) {
+    Leaf& leaf = kind.leaves[slot];
+    const double planned = std::exchange(leaf.outlook, {}).until;
+    if (!leaf.classes.empty()) leaf.outlook = order.outlook(std::as_const(classes_[leaf.first()]), kind.best);
+    if (leaf.outlook.until != planned && std::isfinite(leaf.outlook.until)) {
+      kind.outdated.emplace_back(leaf.outlook.until, slot);
+      std::push_heap(kind.outdated.begin(), kind.outdated.end(), std::greater<>());
+    }
+    kind.update(slot);
+  }
+
+  template <class Order>
+  void renew_outlooks(KindTree& kind, Order& order) {
+    const double clock = order.clock();
+    std::vector<std::pair<double, std::uint32_t>>& heap = kind.outdated;
+    renewed_.clear();
+    while (!heap.empty() && heap.front().first <= clock) {
+      const auto [until, slot] = heap.front();
+      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+      heap.pop_back();
+      if (kind.leaves[slot].outlook.until != until) continue;  // asked since
+      kind.leaves[slot].outlook.until = std::numeric_limits<double>::infinity();
+      renewed_.push_back(slot);
+    }
+    for (const std::uint32_t slot : renewed_) look(kind, slot, order);
   }
 
   void activate(std::uint32_t number) {
@@ -321,7 +373,9 @@ class RankedClasses {
   template <class Score, class Order>
   Best<Score> best_of(std::uint32_t kind, Order& order) {
     Best<Score> best;
-    if (kinds_[kind].active > 0) search(kinds_[kind], 1, order, best);
+    if (kinds_[kind].active == 0) return best;
+    renew_outlooks(kinds_[kind], order);
+    search(kinds_[kind], 1, order, best);
     return best;
   }
 
@@ -329,13 +383,14 @@ class RankedClasses {
   void search(KindTree& kind, std::size_t at, Order& order, Best<Score>& best) {
     if (at >= kind.capacity()) {
       const auto slot = static_cast<std::uint32_t>(at - kind.capacity());
-      const Leaf& leaf = kind.leaves[slot];
-      const std::uint32_t number = leaf.classes.begin()->second;
+      Leaf& leaf = kind.leaves[slot];
       ++scored_;
-      const Score score = order.score(std::as_const(classes_[number]));
-      if (!best || score < best->first) best.emplace(score, number);
-      const double standing = order.standing(leaf.party);  // a better bound, for the searches to come
-      if (standing > leaf.standing) kind.stand(slot, standing);
+      const Score score = order.score(std::as_const(classes_[leaf.first()]));
+      leaf.standing = std::max(leaf.standing, order.standing(leaf.party));  // better bounds, for the searches to come
+      look(kind, slot, order);
+      if (best && !(score < best->first)) return;
+      best.emplace(score, leaf.first());
+      kind.best = leaf.outlook.now;
       return;
     }
     struct Side {
@@ -344,10 +399,10 @@ class RankedClasses {
     };
     std::optional<Side> sides[2];
     for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
-      const Node& node = kind.nodes[2 * at + side];
-      if (node.oldest.job == no_job) continue;
+      const Least& least = kind.nodes[2 * at + side];
+      if (least.oldest.job == no_job) continue;
       ++scored_;
-      sides[side] = Side{order.bound(node.standing, node.least, node.oldest), 2 * at + side};
+      sides[side] = Side{order.bound(least), 2 * at + side};
     }
     if (sides[0] && sides[1] && sides[1]->bound < sides[0]->bound) std::swap(sides[0], sides[1]);
     for (const std::optional<Side>& side : sides) {
@@ -362,6 +417,7 @@ class RankedClasses {
   std::vector<KindTree> kinds_;
   std::vector<std::vector<Stand>> stands_;             // by party
   std::vector<std::vector<std::uint32_t>> of_member_;  // classes
+  std::vector<std::uint32_t> renewed_;                 // by renew_outlooks()
   std::uint64_t scored_ = 0;
 };
 
@@ -370,7 +426,9 @@ struct RankedOrder {
   using Score = ClassRank;
   [[nodiscard]] static RankedClasses::Kind kind(const RankedClasses::Class& jobs) { return {jobs.queue, jobs.demand}; }
   [[nodiscard]] static double standing(std::uint32_t) { return 0; }
-  [[nodiscard]] static Score bound(double, const ClassRank& least, QueuePlace) { return least; }
+  [[nodiscard]] static RankedClasses::Outlook outlook(const RankedClasses::Class&, double) { return {}; }
+  [[nodiscard]] static double clock() { return 0; }
+  [[nodiscard]] static Score bound(const RankedClasses::Least& least) { return least.rank; }
 };
 
 }  // namespace gpusched

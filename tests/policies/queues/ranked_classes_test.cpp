@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -19,13 +20,18 @@ namespace {
 
 using Kind = RankedClasses::Kind;
 
-/// Users are members, of parties that several share. A party's score is its standing and something on top that no bound
-/// knows; a start raises the standing of its party and the rank of its user, and may lower another party's standing.
+/// Users are members, of parties that several share. A party's score is its standing and something on top, less one at
+/// every tick of the clock, at each second or each third; a start raises the standing of its party and the rank of its
+/// user, and may lower another party's standing.
 struct Scores {
   std::map<std::uint32_t, int> standing, on_top;  // by party
   std::map<std::uint32_t, int> rank;              // by user
 
+  int clock = 0;
   bool starts_lower = false;
+
+  static int period(std::uint32_t party) { return 1 + static_cast<int>(party % 3); }
+  int of(std::uint32_t party) { return standing[party] + on_top[party] - clock / period(party); }
 
   static std::uint32_t party_of(std::uint32_t user) { return user / 2; }
   static std::uint32_t after(std::uint32_t party) { return (party + 1) % 4; }
@@ -36,17 +42,27 @@ struct Scores {
   }
 };
 
-struct ByScore {
+struct ByScore : RankedOrder {
   using Score = std::tuple<int, std::int64_t, QueuePlace>;
-  [[nodiscard]] static Kind kind(const RankedClasses::Class& of) { return {of.queue, of.demand}; }
+  explicit ByScore(Scores* of) : scores(of) {}
   [[nodiscard]] std::int64_t major(const RankedClasses::Class& of) const { return scores->rank[of.member]; }
   [[nodiscard]] static std::int64_t minor(const RankedClasses::Class&) { return 0; }
   [[nodiscard]] double standing(std::uint32_t party) const { return scores->standing[party]; }
   [[nodiscard]] Score score(const RankedClasses::Class& of) const {
-    return {scores->standing[of.party] + scores->on_top[of.party], of.rank.major, of.rank.first};
+    return {scores->of(of.party), of.rank.major, of.rank.first};
   }
-  [[nodiscard]] static Score bound(double standing, const ClassRank& least, QueuePlace) {
-    return {static_cast<int>(standing), least.major, least.first};
+  [[nodiscard]] double clock() const { return scores->clock; }
+  // What is far from the best looks ahead by half of the way.
+  [[nodiscard]] RankedClasses::Outlook outlook(const RankedClasses::Class& of, double best) const {
+    const int now = scores->of(of.party), period = Scores::period(of.party);
+    const int lacks = now > best ? static_cast<int>(std::min(now - best, 8.0)) / 2 : 0;
+    return {.now = double(now),
+            .least = double(now - lacks),
+            .until = double((scores->clock / period + lacks + 1) * period)};
+  }
+  [[nodiscard]] Score bound(const RankedClasses::Least& least) const {
+    const double part = std::max(least.outlook.first, least.standing - scores->clock);
+    return {static_cast<int>(part), least.rank.major, least.rank.first};
   }
   Scores* scores;
 };
@@ -69,7 +85,7 @@ Attempts plain_attempts(const View& view, std::set<JobId>& waiting, bool knows_r
     JobId best = no_job;
     const auto score = [&](JobId job) {
       const std::uint32_t party = Scores::party_of(view.user(job));
-      return std::tuple(scores.standing[party] + scores.on_top[party], scores.rank[view.user(job)], job);
+      return std::tuple(scores.of(party), scores.rank[view.user(job)], job);
     };
     for (const JobId job : waiting) {
       if (blocked.contains({view.queue_of(job), view.demand(job)})) continue;
@@ -111,7 +127,9 @@ TEST(RankedClasses, TriesWhatALookAtEveryWaitingJobWouldTry) {
     std::set<JobId> waiting;
     const int passes = *rc::gen::inRange(1, 6);
     for (int pass = 0; pass < passes; ++pass) {
+      scores.clock += *rc::gen::inRange(0, 4);
       for (std::uint32_t user = 1; user < jobs.users().size(); ++user) {
+        if (*rc::gen::arbitrary<bool>()) continue;
         const std::uint32_t party = Scores::party_of(user);
         scores.standing[party] = *rc::gen::inRange(0, 4);
         scores.on_top[party] = *rc::gen::inRange(0, 3);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "gpusched/engine/view.hpp"
@@ -88,6 +90,23 @@ class JobsByDemand {
     if (running.empty()) running_demands_[queue].erase(demand);
   }
 
+  /// The running jobs of a queue have other places from now on: `renew(const Running&)` changes the one it is given.
+  /// O(running jobs of the queue), and log n more for each that overtakes others.
+  template <class Renew>
+  void renew_running(const View& view, std::uint32_t queue, Renew renew) {
+    for (const std::uint32_t demand : running_demands_[queue]) {
+      std::set<Running>& jobs = jobs_[slot(view, queue, demand)].running;
+      std::vector<typename std::set<Running>::node_type> moved;
+      for (auto job = jobs.begin(); job != jobs.end();) {
+        renew(*job);
+        const auto next = std::next(job);
+        if (job != jobs.begin() && !(*std::prev(job) < *job)) moved.push_back(take_out_of_order(jobs, job));
+        job = next;
+      }
+      for (auto& job : moved) jobs.insert(std::move(job));
+    }
+  }
+
   /// Starts a walk through the waiting jobs of a queue: none is passed over yet.
   void begin_pass(const View& view, std::uint32_t queue) { tree_.begin_pass(queue, order(view, queue)); }
   /// The first waiting job of the demands not passed over, or null.
@@ -151,6 +170,13 @@ class JobsByDemand {
     return [this, &view, queue](std::uint32_t a, std::uint32_t b) {
       return *waiting(view, queue, a).begin() < *waiting(view, queue, b).begin();
     };
+  }
+
+  // The job or the one before it, after which those up to the job are in order.
+  static auto take_out_of_order(std::set<Running>& jobs, typename std::set<Running>::iterator job) {
+    const auto before = std::prev(job);
+    const bool only_before = before == jobs.begin() || *std::prev(before) < *job;
+    return jobs.extract(only_before ? before : job);
   }
 
   struct Jobs {

@@ -65,6 +65,19 @@ class PreemptiveOrder {
     }
   }
 
+  /// Every running job has the key `key_of(JobId)` from now on. O(running jobs), and log n for each that overtakes.
+  template <class KeyOf>
+  void rekey_running(const View& view, KeyOf key_of) {
+    for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {
+      jobs_.renew_running(view, queue, [&](const Entry& entry) {
+        const Key key = key_of(entry.job);
+        if (key == entry.key) return;
+        entry.key = keys_[index(entry.job)] = key;
+        touched_[queue] = 1;
+      });
+    }
+  }
+
   /// The key of a waiting or running job.
   [[nodiscard]] const Key& key(JobId job) const { return keys_[index(job)]; }
 
@@ -98,7 +111,7 @@ class PreemptiveOrder {
 
  private:
   struct Entry {
-    Key key;
+    mutable Key key;  // rekey_running() puts what stands in a set in order again
     JobId job;
     std::uint32_t number;  // of its place (QueuePlace)
     friend bool operator<(const Entry& a, const Entry& b) {

@@ -209,10 +209,7 @@ void AttainedService::learn_distribution(const View& view) {
 void AttainedService::bring_indices_up_to_now(const View& view) {
   if (indices_are_of_now_) return;
   indices_are_of_now_ = true;
-  for (const JobId job : view.running()) {
-    const Key key = key_of(view, job);
-    if (key != order_.key(job)) order_.rekey(view, job, key);
-  }
+  order_.rekey_running(view, [&](JobId job) { return key_of(view, job); });
 }
 
 // How long a job of that shape runs until it enters `level`; max() = never.
@@ -442,7 +439,7 @@ PolicyInfo tiresias_gittins_info() {
           .source =
               "Tiresias (NSDI'19), section 3.2: discretised 2D-Gittins, and schedule 'dlas-gpu-gittins' of its "
               "simulator: fixed look-ahead, indices as of the latest event, ties by submission",
-          .complexity = "O(shapes x log n); with waiting jobs O(running x log n)",
+          .complexity = "O(shapes x log n); O(running) where a waiting job does not fit",
           .parameters = parameters,
           .make = [](const PolicyParameters& given,
                      const PolicyContext& context) { return make_tiresias("tiresias-gittins", true, given, context); },

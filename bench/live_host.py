@@ -3,7 +3,6 @@
 """What a live host costs that announces nothing: half of the events submit a job, half end one; 20 jobs run.
 usage: live_host.py GPUSCHED [EVENTS, by default 1000000] [POLICY...]"""
 import os
-import os
 import subprocess
 import sys
 import tempfile

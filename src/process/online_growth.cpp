@@ -48,7 +48,20 @@ constexpr GrowingPolicy growing[] = {{"fifo", 0},
                                      {"longest-waiting-user"},
                                      {"lsf"},
                                      {"slurm"},
-                                     {"themis"}};
+                                     {"themis"},
+                                     {"gavel"},
+                                     {"allox"},
+                                     {"optimus"},
+                                     {"pollux"},
+                                     {"elasticflow"},
+                                     {"bestfit"},
+                                     {"dotprod"},
+                                     {"gpu-packing"},
+                                     {"gpu-clustering"},
+                                     {"random-node"},
+                                     {"k8s"},
+                                     {"kai"},
+                                     {"agenda"}};
 
 std::string_view estimate_of(const PolicySpec& spec) {
   const auto given = spec.given.find("estimate");
@@ -65,7 +78,7 @@ OnlineGrowth online_growth(const PolicySpec& policy) {
   if (row == std::end(growing)) return {};
   OnlineGrowth growth{.takes_new_jobs = true, .remembers = row->remembers};
   const PolicySpec* const way = policy.backfill.empty() ? nullptr : &policy.backfill.front();
-  if (way != nullptr && way->name != "easy") return {};
+  if (way != nullptr && way->name != "easy") growth.remembers = no_index;  // reservations come of their history
   for (const PolicySpec* part : {&policy, way}) {
     if (part == nullptr) continue;
     const std::string_view estimate = estimate_of(*part);

@@ -106,6 +106,7 @@ breaks 'no such node: 77 of 2' './odd.so{what=unknown-node}'
 breaks 'the work left must lie between' './odd.so{what=work}'
 breaks 'it vacated a job that it neither moved nor preempted' './odd.so{what=vacate}'
 breaks 'policy ./odd.so broke down in a decision: it aborted' './odd.so{what=abort}'
+breaks 'policy ./odd.so broke down in a decision: it ended the process' './odd.so{what=exit}'
 breaks 'broke down in a decision: a bad address' './odd.so{what=null}'
 breaks 'broke down in a decision: a bad address' './odd.so{what=recursion}'
 refused 1 'window at job 0: it failed at' evaluate jobs.csv --cluster 2x2 --policy 'fifo,./odd.so{what=throw}' \

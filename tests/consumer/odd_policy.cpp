@@ -35,6 +35,7 @@ struct OddPolicy {
     if (what == "work") decision.adjust_work(view.running().front(), Time{} - whole_seconds(1'000'000));
     if (what == "vacate") decision.vacate(view.running().front());
     if (what == "abort") std::abort();
+    if (what == "exit") std::exit(0);
     if (what == "null") *reinterpret_cast<volatile int*>(deep) = 1;  // NOLINT
     if (what == "recursion") deep = recurse(deep);
     if (what == "refused") {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -23,6 +24,22 @@ thread_local const char* where_now = nullptr;
 // Only what is allowed in a signal handler: write(), _exit(), memory that is there.
 void say(const char* text) { [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text, std::strlen(text)); }
 
+[[noreturn]] void end_with(const char* what) {
+  say("gpusched: policy ");
+  say(name_now);
+  say(" broke down ");
+  say(where_now);
+  say(": ");
+  say(what);
+  say("\n");
+  ::_exit(1);
+}
+
+// exit() runs this on the thread that called it.
+void on_exit_of_process() {
+  if (name_now != nullptr) end_with("it ended the process");
+}
+
 void on_fault(int signal, siginfo_t*, void*) {
   std::size_t which = 0;
   while (which + 1 < std::size(faults) && faults[which] != signal) ++which;
@@ -31,17 +48,11 @@ void on_fault(int signal, siginfo_t*, void*) {
     ::raise(signal);
     return;
   }
-  say("gpusched: policy ");
-  say(name_now);
-  say(" broke down ");
-  say(where_now);
-  say(": ");
-  say(words[which]);
-  say("\n");
-  ::_exit(1);
+  end_with(words[which]);
 }
 
 void install() {
+  [[maybe_unused]] const int ignored = std::atexit(on_exit_of_process);
   struct sigaction action {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -10,6 +10,7 @@
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/learn/vector_env.hpp"
 #include "src/base/field_parser.hpp"
+#include "src/policies/learned/window_checks.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched {
@@ -45,7 +46,11 @@ int run(ActionMode mode, std::uint32_t environments, double seconds) {
   if (!windows) return complain(windows.error().to_string());
   AgendaOptions agenda;
   agenda.mode = mode;
-  VectorEnv env(*windows, {}, input->cluster, {.env = {.agenda = agenda}, .environments = environments});
+  const EnvOptions options{.agenda = agenda};
+  if (const auto checked = check_choices(*windows, {&input->cluster, 1}, options, "MODE"); !checked) {
+    return complain(checked.error().to_string());
+  }
+  VectorEnv env(*windows, {}, input->cluster, {.env = options, .environments = environments});
   std::cout << steps_per_s(env, agenda.heuristic, seconds) << '\n';
   return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the programs and the tests and runs them: about a quarter of an hour on two cores. What does not
+# Installs what is missing, builds the programs and the tests and runs them: about half an hour on two cores. What does not
 # compile, by clang or by GCC, shows in the first third of it. What takes longer is in scripts/deep_test.sh. Ends with the line
 # "N passed, N failed, N skipped".
 set -euo pipefail

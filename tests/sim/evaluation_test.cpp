@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -306,7 +307,8 @@ TEST(Evaluation, VerdictsAreCorrectedForTheirNumber) {
     for (int w = 0; w < 60; ++w) scores.windows.push_back(Metrics{.avg_jct_s = 100 + 5 * rng.normal()});
     evaluation.contestants.push_back({"p" + std::to_string(policy), {scores}});
   }
-  const std::vector<WindowComparison> rows = compare_windows({evaluation}, {.figure = &avg_jct, .backfill = "none"})[0];
+  const ReportOptions report{.figure = &avg_jct, .backfill = "none"};
+  const std::vector<WindowComparison> rows = compare_windows({evaluation}, report)[0];
   int alone = 0, together = 0;
   for (std::size_t row = 1; row < rows.size(); ++row) {
     alone += rows[row].pair.verdict == "better" || rows[row].pair.verdict == "worse" ? 1 : 0;
@@ -317,6 +319,12 @@ TEST(Evaluation, VerdictsAreCorrectedForTheirNumber) {
   }
   EXPECT_GT(alone, 0);
   EXPECT_EQ(together, 0);
+  const auto marks_the_best = [&] {
+    return evaluation_table(evaluation, report, {.colours = true}).find(best_mark) != std::string::npos;
+  };
+  EXPECT_FALSE(marks_the_best());
+  for (std::optional<Metrics>& window : evaluation.contestants[7].runs[0].windows) window->avg_jct_s -= 50;
+  EXPECT_TRUE(marks_the_best());
 }
 
 // Where the means do not tell, most windows may: wins of 74 % used to stand beside "no difference detected".

@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 #include <system_error>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "gpusched/data/names.hpp"
 #include "src/base/field_parser.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
@@ -51,29 +51,6 @@ const Json& object_at(const Json& json, std::string_view key) {
 double number_at(const Json& json, std::string_view key) {
   const auto entry = json.find(key);
   return entry != json.end() && entry->is_number() ? entry->get<double>() : 0;
-}
-
-// "node10" behind "node2": runs of digits count as numbers.
-bool natural_less(std::string_view a, std::string_view b) {
-  const auto digits = [](std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); };
-  while (!a.empty() && !b.empty()) {
-    const std::size_t in_a = digits(a), in_b = digits(b);
-    if (in_a > 0 && in_b > 0) {
-      const std::string_view left = a.substr(0, in_a), right = b.substr(0, in_b);
-      const auto significant = [](std::string_view number) {
-        return number.substr(std::min(number.find_first_not_of('0'), number.size()));
-      };
-      const std::string_view x = significant(left), y = significant(right);
-      if (x != y) return std::tuple(x.size(), x) < std::tuple(y.size(), y);
-      a.remove_prefix(in_a);
-      b.remove_prefix(in_b);
-      continue;
-    }
-    if (a.front() != b.front()) return a.front() < b.front();
-    a.remove_prefix(1);
-    b.remove_prefix(1);
-  }
-  return a.size() < b.size();
 }
 
 MilliGpu gpu_milli(double gpus) { return static_cast<MilliGpu>(std::llround(gpus * whole_gpu)); }

@@ -65,7 +65,8 @@ RC_GTEST_PROP(GrowingScheduler, SoItDoesWhereNodesFail, ()) {
   const HostManner manner{.announces = false,
                           .nodes_may_fail = true,
                           .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
-  for (const char* policy : {"fifo", "saf", "drf", "gavel", "allox", "elasticflow", "bestfit", "k8s", "kai", "agenda"}) {
+  for (const char* policy :
+       {"fifo", "saf", "drf", "gavel", "allox", "elasticflow", "bestfit", "k8s", "kai", "agenda"}) {
     if (!maker(policy)(jobs, cluster)) continue;
     expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy));
   }
@@ -151,7 +152,8 @@ TEST(GrowingScheduler, PoliciesThatLearnTakeEveryJobWithItsHistory) {
   EXPECT_EQ(growth_of("fifo").remembers, 0u);
   EXPECT_EQ(growth_of("las").remembers, 100'000u);
   EXPECT_EQ(growth_of("slurm").remembers, no_index);
-  for (const char* policy : {"fifo+easy{estimate=history}", "saf{estimate=user-mean}", "fifo+sc20{estimate=user-mean}", "fgd"}) {
+  for (const char* policy :
+       {"fifo+easy{estimate=history}", "saf{estimate=user-mean}", "fifo+sc20{estimate=user-mean}", "fgd"}) {
     EXPECT_FALSE(growth_of(policy).takes_new_jobs) << policy;
   }
 }

@@ -371,8 +371,8 @@ PolicyInfo slurm_info() {
           "\"Scheduling Configuration Guide\": a job that stays pending keeps back its partition; slurm+easy is "
           "sched/backfill with exact times (no bf_resolution)",
       .complexity =
-          "O(priorities x shapes x log n), more where many owners are about equal; O(running) for a job that may "
-          "preempt others",
+          "O(log n) for each owner, shape and priority that may have come before all others; O(running) for a job that "
+          "may preempt others",
       .parameters = {owner_parameter("user"),
                      weights_parameter(),
                      weight("weight_age", 1000, "PriorityWeightAge"),

@@ -69,7 +69,7 @@ class PreemptiveOrder {
   template <class KeyOf>
   void rekey_running(const View& view, KeyOf key_of) {
     for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {
-      jobs_.renew_running(view, queue, [&](const Entry& entry) {
+      jobs_.renew_running(view, queue, [this, queue, &key_of](const Entry& entry) {
         const Key key = key_of(entry.job);
         if (key == entry.key) return;
         entry.key = keys_[index(entry.job)] = key;

@@ -93,8 +93,8 @@ class SpecParser {
     for (const std::string_view name : names_with_plus) {
       const bool is_begun = text_.substr(begin, at_ - begin) == name.substr(0, name.find('+'));
       const std::string_view rest = text_.substr(begin).substr(0, name.size() + 1);
-      const bool ends = rest.size() == name.size() || !is_name_character(rest.back());
-      if (is_begun && rest.starts_with(name) && ends) at_ = begin + name.size();
+      if (!is_begun || !rest.starts_with(name)) continue;
+      if (rest.size() == name.size() || !is_name_character(rest.back())) at_ = begin + name.size();
     }
   }
 

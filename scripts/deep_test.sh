@@ -16,12 +16,12 @@ declare -A meaning=(
   [tidy]="clang-tidy on every file"
   [fuzz]="libFuzzer with sanitizers, every target for 60 s"
   [seeds]="2,000 cases of every random test, 20,000 of the whole world"
-  [cuda]="cuda/ by NVIDIA's compiler for sm_75, sm_80 and sm_90, warnings as errors"
+  [cuda]="cuda/ by nvcc for sm_75, sm_80, sm_90, warnings as errors"
   [python]="the Python bindings with sanitizers under their tests"
-  [deb]="the Debian packages: built, unpacked and used"
+  [deb]="Debian packages built, unpacked and used"
   [release]="scripts/release.sh; its wheel in an empty environment, the machine's copies of its libraries hidden"
   [bench]="every benchmark built and started"
-  [simgrid]="examples/simgrid as a consumer of the installed package"
+  [simgrid]="examples/simgrid on the installed package"
 )
 parts=(gcc clang debug asan tsan tidy fuzz seeds cuda python deb release bench simgrid)
 

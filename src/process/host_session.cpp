@@ -130,7 +130,7 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
                                                                                 const Cluster& nodes) {
     return make_policy(policies(), spec, {.jobs = &table, .cluster = &nodes, .seed = seed});
   };
-  OnlineGrowth growth = online_growth(*one_policy(options_.policy));
+  OnlineGrowth growth = online_growth(*one_policy(options_.policy), nodes_may_fail);
   if (cuts_cards(*cluster)) growth.remembers = no_index;
   scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail, growth);
   if (auto told = take_nodes_out(nodes_out); !told) return Unexpected{told.error()};

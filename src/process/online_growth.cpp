@@ -12,7 +12,9 @@ namespace {
 struct GrowingPolicy {
   std::string_view name;
   std::uint32_t remembers = no_index;
+  bool where_nodes_fail = true;
 };
+constexpr bool nodes_stay = false;  // where nodes fail, a host may pass over an instant that these ask for
 // Equal jobs of these stand in an order that comes of their history.
 constexpr std::uint32_t for_ties = 100'000;
 constexpr GrowingPolicy growing[] = {{"fifo", 0},
@@ -49,18 +51,19 @@ constexpr GrowingPolicy growing[] = {{"fifo", 0},
                                      {"lsf"},
                                      {"slurm"},
                                      {"themis"},
-                                     {"gavel"},
-                                     {"optimus"},
-                                     {"pollux"},
-                                     {"elasticflow"},
-                                     {"bestfit"},
-                                     {"dotprod"},
-                                     {"gpu-packing"},
-                                     {"gpu-clustering"},
-                                     {"random-node"},
-                                     {"k8s"},
-                                     {"kai"},
-                                     {"agenda"}};
+                                     {"gavel", no_index, nodes_stay},
+                                     {"allox", no_index, nodes_stay},
+                                     {"optimus", no_index, nodes_stay},
+                                     {"pollux", no_index, nodes_stay},
+                                     {"elasticflow", no_index, nodes_stay},
+                                     {"bestfit", no_index, nodes_stay},
+                                     {"dotprod", no_index, nodes_stay},
+                                     {"gpu-packing", no_index, nodes_stay},
+                                     {"gpu-clustering", no_index, nodes_stay},
+                                     {"random-node", no_index, nodes_stay},
+                                     {"k8s", no_index, nodes_stay},
+                                     {"kai", no_index, nodes_stay},
+                                     {"agenda", no_index, nodes_stay}};
 
 std::string_view estimate_of(const PolicySpec& spec) {
   const auto given = spec.given.find("estimate");
@@ -71,13 +74,15 @@ std::string_view estimate_of(const PolicySpec& spec) {
 
 }  // namespace
 
-OnlineGrowth online_growth(const PolicySpec& policy) {
+OnlineGrowth online_growth(const PolicySpec& policy, bool nodes_may_fail) {
   const auto row = std::find_if(std::begin(growing), std::end(growing),
                                 [&policy](const GrowingPolicy& other) { return other.name == policy.name; });
-  if (row == std::end(growing)) return {};
+  if (row == std::end(growing) || (nodes_may_fail && !row->where_nodes_fail)) return {};
   OnlineGrowth growth{.takes_new_jobs = true, .remembers = row->remembers};
   const PolicySpec* const way = policy.backfill.empty() ? nullptr : &policy.backfill.front();
-  if (way != nullptr && way->name != "easy") growth.remembers = no_index;  // reservations come of their history
+  const bool plans = way != nullptr && way->name != "easy";
+  if (plans && nodes_may_fail) return {};
+  if (plans) growth.remembers = no_index;  // reservations come of their history
   for (const PolicySpec* part : {&policy, way}) {
     if (part == nullptr) continue;
     const std::string_view estimate = estimate_of(*part);

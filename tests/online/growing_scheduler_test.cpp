@@ -12,9 +12,9 @@
 namespace gpusched::test {
 namespace {
 
-OnlineGrowth growth_of(const std::string& policy) {
+OnlineGrowth growth_of(const std::string& policy, bool nodes_may_fail = false) {
   const auto specs = parse_policies(registry(), policy);
-  return specs ? online_growth(specs->front()) : OnlineGrowth{};
+  return specs ? online_growth(specs->front(), nodes_may_fail) : OnlineGrowth{};
 }
 
 // Policies that take jobs as they come. Not slurm, whose shares are those of all users of a table, later ones too.
@@ -65,9 +65,8 @@ RC_GTEST_PROP(GrowingScheduler, SoItDoesWhereNodesFail, ()) {
   const HostManner manner{.announces = false,
                           .nodes_may_fail = true,
                           .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
-  for (const char* policy : {"fifo", "saf", "drf"}) {
-    if (!maker(policy)(jobs, cluster)) continue;
-    expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy));
+  for (const char* policy : {"fifo", "saf", "drf", "gavel", "allox", "elasticflow", "bestfit", "agenda"}) {
+    expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy, true));
   }
 }
 
@@ -154,6 +153,10 @@ TEST(GrowingScheduler, PoliciesThatLearnTakeEveryJobWithItsHistory) {
   for (const char* policy :
        {"fifo+easy{estimate=history}", "saf{estimate=user-mean}", "fifo+sc20{estimate=user-mean}", "fgd"}) {
     EXPECT_FALSE(growth_of(policy).takes_new_jobs) << policy;
+  }
+  for (const char* policy : {"fifo+conservative", "pollux", "allox"}) {
+    EXPECT_TRUE(growth_of(policy).takes_new_jobs) << policy;
+    EXPECT_FALSE(growth_of(policy, true).takes_new_jobs) << policy;
   }
 }
 

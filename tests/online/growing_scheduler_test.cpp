@@ -31,6 +31,11 @@ std::vector<std::string> growing_policies() {
   return names;
 }
 
+std::vector<std::string> some_policies() {
+  static const std::vector<std::string> names = growing_policies();
+  return *rc::gen::container<std::vector<std::string>>(16, rc::gen::elementOf(names));
+}
+
 std::vector<Row> some_rows(const Cluster& cluster) { return first_rows(rows_that_fit(*mixed_rows(), cluster), 12); }
 
 RC_GTEST_PROP(GrowingScheduler, AHostGetsTheReplayOfEveryPolicyThatTakesJobsAsTheyCome, ()) {
@@ -39,7 +44,7 @@ RC_GTEST_PROP(GrowingScheduler, AHostGetsTheReplayOfEveryPolicyThatTakesJobsAsTh
   RC_PRE(!rows.empty());
   const JobTable jobs = table_of(rows);
   const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
-  for (const std::string& policy : growing_policies()) {
+  for (const std::string& policy : some_policies()) {
     if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
     expect_replay(jobs, cluster, policy, {.announces = false}, options, growth_of(policy));
   }
@@ -65,9 +70,34 @@ RC_GTEST_PROP(GrowingScheduler, SoItDoesWhereNodesFail, ()) {
   const HostManner manner{.announces = false,
                           .nodes_may_fail = true,
                           .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
-  for (const char* policy : {"fifo", "saf", "drf", "gavel", "allox", "elasticflow", "bestfit", "agenda"}) {
-    expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy, true));
+  for (const std::string& policy : some_policies()) {
+    if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
+    expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy));
   }
+}
+
+// Its instants were once kept for the next job, and then they were past.
+TEST(GrowingScheduler, ANodeChangesWhereNobodyIsThere) {
+  const std::vector<Row> rows{{.submit = 0, .work = 1}, {.submit = 20, .work = 1}};
+  HostManner manner{.announces = false, .nodes_may_fail = true};
+  manner.changes = {{whole_seconds(5), NodeId{1}, false}, {whole_seconds(8), NodeId{1}, true}};
+  expect_replay(table_of(rows), Cluster::homogeneous(2, 2), "srtf", manner, free_preemption, {.takes_new_jobs = true});
+}
+
+// At 2 s a start is taken back, and restored behind the stop that made its room.
+TEST(GrowingScheduler, ARestoredStartIsFollowed) {
+  const auto row = [](std::int64_t submit, std::int64_t work, const char* user, std::uint32_t tasks, MilliGpu milli) {
+    return Row{
+        .submit = submit, .work = work, .user = user, .shape = Shape{.tasks = tasks, .gpu_milli_per_task = milli}};
+  };
+  const JobTable jobs = table_of({row(0, 4, "ann", 2, 2000), row(0, 4, "ann", 1, 2000), row(2, 0, "ann", 1, 500),
+                                  row(2, 1, "ann", 1, 7000), row(2, 1, "cid", 1, 1000), row(3, 0, "dan", 1, 1000)});
+  OnlineScheduler scheduler(Cluster::pool(12), maker("srtf"), free_preemption, false,
+                            {.takes_new_jobs = true, .remembers = 0});
+  ModelHost host(jobs, scheduler, {.announces = false});
+  const auto ran = host.run();
+  EXPECT_TRUE(ran) << ran.error().to_string();
+  EXPECT_EQ(host.finished(), jobs.size());
 }
 
 // Equal jobs may stand in another order than in a replay, but each is done once.

@@ -67,7 +67,7 @@ class OnlineRun {
     if (!policy) return Unexpected{policy.error()};
     policy_.emplace(*std::move(policy));
     adopts_ = adopts;
-    engine_.expect(jobs().size(), adopts);  // nodes fail while jobs are followed, whoever waits
+    expect_jobs(adopts);  // nodes fail while jobs are followed, whoever waits
     for (std::uint32_t i = 0; i < jobs_.count(); ++i) {
       if (auto checked = check_duration(JobId{i}); !checked) return checked;
     }
@@ -128,12 +128,17 @@ class OnlineRun {
     engine_.advance_to(step.now);
     Decision decision = engine_.decision();
     bool followed = true;
-    for (std::size_t i = 0; i < step.commands.size() && followed; ++i) {
-      const OnlineCommand& command = step.commands[i];
-      const bool stops = command.action == OnlineAction::preempt;
-      followed =
-          command.action != OnlineAction::move &&
-          (stops ? decision.preempt(command.job) : decision.start_exactly(command.job, step.grants[i])) == Verdict::ok;
+    // A start that was taken back and restored stands before a stop that made its room.
+    for (const OnlineAction action : {OnlineAction::preempt, OnlineAction::start}) {
+      for (std::size_t i = 0; i < step.commands.size() && followed; ++i) {
+        const OnlineCommand& command = step.commands[i];
+        if (command.action == OnlineAction::move) followed = false;
+        if (command.action != action || !followed) continue;
+        const bool stops = action == OnlineAction::preempt;
+        const Verdict verdict =
+            stops ? decision.preempt(command.job) : decision.start_exactly(command.job, step.grants[i]);
+        followed = verdict == Verdict::ok;
+      }
     }
     engine_.apply();
     return followed;
@@ -158,7 +163,7 @@ class OnlineRun {
   /// Goes on behind the steps that were followed.
   void continue_from(const Takeover& jobs) {
     while (engine_.advance_to(jobs.now)) engine_.apply();
-    engine_.expect(this->jobs().size(), false);
+    expect_jobs(false);
     std::copy(jobs.starts.begin(), jobs.starts.end(), starts_.begin());
     std::copy(jobs.ends.begin(), jobs.ends.end(), ends_.begin());
     start_count_ = jobs.start_count;
@@ -194,6 +199,9 @@ class OnlineRun {
  private:
   [[nodiscard]] std::string id(JobId job) const { return jobs().external_id(job); }
   static std::string instant(Time t) { return std::to_string(t.us) + " us"; }
+
+  // Nodes change where jobs may still come, and nobody is here.
+  void expect_jobs(bool adopts) { engine_.expect(jobs().size(), adopts || jobs_.count() < jobs().size()); }
 
   // By the jobs so far, where there is no cluster to try.
   bool is_known_to_fit(JobId job, const Cluster* cluster) {

@@ -146,7 +146,7 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   if (input.trace.jobs.size() == 0 && !request.has_services) {
     return Unexpected{Error{.message = "no jobs are left to run", .file = request.trace}};
   }
-  note_limits(input.trace, input.cluster);
+  if (!request.has_services) note_limits(input.trace, input.cluster);  // replicas have users and queues of their own
   input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
   return input;
 }

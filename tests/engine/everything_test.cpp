@@ -158,7 +158,7 @@ PowerModel some_power(const Cluster& cluster, const JobTable& jobs, Rng& rng) {
 // its factors (Engine::consistent()), and no cap is exceeded; at the end the time that jobs ran is useful, overhead or
 // lost, and all bills add up to the meter's.
 TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
-  const Cluster cluster = mixed_cluster();
+  Cluster cluster = mixed_cluster();
   const NodeFailures failures = some_failures(cluster);
   std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0, limited = 0, answered = 0, lost = 0, told = 0;
   for (std::uint64_t seed = 1; seed <= random_runs(150); ++seed) {
@@ -170,6 +170,9 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
     const JobTable jobs = serves     ? with_services(services, rows, "a")
                           : searches ? with_studies(studies, rows, {}, "a")
                                      : table_of(rows);
+    constexpr std::uint32_t most_running = 4;  // jobs and replicas, in a third of the worlds
+    cluster.limits.clear();
+    if (seed / 3 % 3 == 0) cluster.limits = {{.most = {.jobs = most_running}}};
     const RuntimeModel model = some_speeds(jobs, rng);
     Rng power_rng = rng.split("power");
     const PowerModel power = some_power(cluster, jobs, power_rng);
@@ -192,7 +195,12 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
       ASSERT_TRUE(engine.consistent()) << "seed " << seed << " at " << to_seconds(engine.view().now());
       ASSERT_LT(to_seconds(engine.view().now()), 1e6) << "seed " << seed;
       ASSERT_GE(engine.power().caps().headroom_mw(), 0) << "seed " << seed;
-      for (const JobId job : engine.view().running()) slowed += engine.power().level(job) < 2;
+      std::uint32_t running = 0;
+      for (const JobId job : engine.view().running()) {
+        slowed += engine.power().level(job) < 2;
+        running += index(job) < jobs.replicas() || index(job) >= jobs.in_front();
+      }
+      ASSERT_TRUE(cluster.limits.empty() || running <= most_running) << "seed " << seed;
     }
     ASSERT_TRUE(engine.all_finished()) << "seed " << seed;
     for (std::uint32_t i = 0; serves && i < 2; ++i) {

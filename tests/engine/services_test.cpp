@@ -31,15 +31,16 @@ struct ServedRun {
 
   using Also = std::function<void(const View&, Decision&)>;
   ServedRun(std::vector<ServiceSpec> services, const std::vector<Row>& rows, std::uint32_t gpus, RunInputs inputs = {},
-            const EngineOptions& options = {}, const Also& also = {})
+            const EngineOptions& options = {}, const Also& also = {}, const std::vector<LimitRule>& limits = {})
       : model{.services = std::move(services)},
         jobs(with_services(model, rows)),
-        engine(jobs, cluster_of(gpus), options, (inputs.services = &model, inputs)) {
+        engine(jobs, cluster_of(gpus, limits), options, (inputs.services = &model, inputs)) {
     run(also);
   }
 
-  static Cluster cluster_of(std::uint32_t gpus) {
+  static Cluster cluster_of(std::uint32_t gpus, const std::vector<LimitRule>& limits = {}) {
     Cluster cluster = Cluster::pool(1);
+    cluster.limits = limits;
     cluster.nodes.assign(gpus, Node{.gpus = 1});
     return cluster;
   }
@@ -177,6 +178,17 @@ TEST(Services, AReplicaThatIsNotWantedEndsWithItsRequest) {
   EXPECT_EQ(run.times_of(EventKind::finish, 1), Seconds{100});
   EXPECT_EQ(run.ends(), (Seconds{100, 100, 101, 131}));
   EXPECT_EQ(run.queue().counts().completed, 4u);
+}
+
+// One of two replicas may run. The other waits outside the queue until the service closes, and so does a job.
+TEST(Services, LimitsHoldForReplicas) {
+  const LimitRule one{.most = {.jobs = 1}, .submitted = 1};
+  const ServedRun run({service_of({{0, 100}, {0, 100}}, 2)}, {{0, 50, 1}}, 3, {}, {}, {}, {one});
+  ASSERT_TRUE(run.finished);
+  EXPECT_EQ(run.ends(), (Seconds{100, 200}));
+  EXPECT_EQ(run.times_of(EventKind::start, 1), Seconds{});
+  EXPECT_EQ(run.times_of(EventKind::start, 2), Seconds{200});
+  EXPECT_FALSE(run.engine.is_refused(JobId{2})) << "nobody submits replicas";
 }
 
 // Preempted at 2 s, placed again at once: its request begins anew, or is gone.

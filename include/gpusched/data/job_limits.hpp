@@ -27,7 +27,7 @@ inline std::string_view array_of_id(std::string_view id) {
 }
 
 /// The rules of a cluster as buckets: a bucket is a rule and one of those whose jobs share it. Jobs of the same buckets
-/// are a set. What is JobTable::in_front() is in none.
+/// are a set. Tasks of studies (JobTable::in_front()) are in none.
 class JobLimits {
  public:
   /// One that jobs share.
@@ -53,8 +53,9 @@ class JobLimits {
     });
     sets_.push_back({});
     set_of_job_.resize(jobs.size());
-    for (std::uint32_t i = jobs.in_front(); i < jobs.size(); ++i) {
+    for (std::uint32_t i = 0; i < jobs.size(); ++i) {
       const JobId job{i};
+      if (i >= jobs.replicas() && i < jobs.in_front()) continue;
       Owners owners{jobs.user(job), jobs.group(job), jobs.vc(job), jobs.qos(job), 0};
       if (asks_arrays) owners[4] = arrays_.intern(array_of_id(jobs.external_id(job)));
       const auto [place, added] = set_of_owners_.try_emplace(owners, static_cast<std::uint32_t>(sets_.size()));

@@ -226,6 +226,8 @@ class Kernel : public SavedStates {
     if (state[job].phase == JobPhase::running) {
       end_run(job, EndOfRun::cancelled);
       emit({EventKind::finish, job});
+    } else if (state.limits().holds(job)) {
+      state.effects.get<Limits>().let_go(job);
     } else {
       state.leave_queue(job);
       emit({EventKind::withdraw, job});

@@ -20,7 +20,8 @@ namespace gpusched::detail {
 /// place again when it may run. A decision that starts one job too many has that start refused. What a decision started
 /// counts at once; who is held back is settled before the next decision, which follows at the same instant if that
 /// changed. A job whose submission exceeds a limit, or that exceeds one by itself, is refused and is done (Slurm's
-/// MaxSubmitJobs, and the QOS flag DenyOnLimit). Source: slurm.schedmd.com/resource_limits.html.
+/// MaxSubmitJobs, and the QOS flag DenyOnLimit). A replica of a service is held back as a job is, and nobody submits
+/// it: it is never refused. Source: slurm.schedmd.com/resource_limits.html.
 class Limits {
  public:
   /// No limits.
@@ -29,8 +30,10 @@ class Limits {
     if (limits_.is_empty()) return;
     buckets_.resize(limits_.buckets().size());
     jobs_.resize(world.jobs.size());
-    for (std::uint32_t i = world.jobs.in_front(); i < jobs_.size(); ++i) {
+    replicas_ = world.jobs.replicas();
+    for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
       const JobId job{i};
+      if (i >= replicas_ && i < world.jobs.in_front()) continue;
       jobs_[i].group = group_of(limits_.set_of(job), JobLimits::amounts_of(world.jobs.shape(job)));
     }
   }
@@ -44,7 +47,7 @@ class Limits {
   /// A job is submitted: true when that is refused.
   [[nodiscard]] bool refuses(JobId job) {
     Job& now = jobs_[index(job)];
-    if (now.group == no_index) return false;
+    if (now.group == no_index || index(job) < replicas_) return false;
     const JobLimits::Set& set = set_of(now);
     now.is_refused = !JobLimits::within(groups_[now.group].asks, set.of_one);
     for (const std::uint32_t bucket : set.buckets) {
@@ -61,7 +64,7 @@ class Limits {
   template <class Kernel>
   void ended(Kernel&, JobId job) {
     const Job& now = jobs_[index(job)];
-    if (now.group == no_index || now.is_refused) return;
+    if (now.group == no_index || now.is_refused || index(job) < replicas_) return;
     for (const std::uint32_t bucket : set_of(now).buckets) --buckets_[bucket].submitted;
   }
 
@@ -287,7 +290,7 @@ class Limits {
   std::map<std::tuple<std::uint32_t, MilliGpu, std::int64_t, std::int64_t>, std::uint32_t> numbers_;  // of groups
   std::vector<std::uint32_t> changed_;                                                                // buckets
   Time due_ = Time::max();
-  std::uint32_t held_back_ = 0;
+  std::uint32_t held_back_ = 0, replicas_ = 0;
 };
 
 }  // namespace gpusched::detail

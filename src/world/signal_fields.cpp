@@ -28,6 +28,16 @@ std::string read_signal_options(JsonFields& own, const JobTable& jobs, SignalOpt
   return name;
 }
 
+// Clocks that do not meet: one value of the signal counts from the first job to the last.
+std::string span_note(const Signal& signal, const JobTable& jobs) {
+  const auto steps = signal.steps();
+  if (steps.size() < 2 || jobs.size() == 0) return "";
+  const Time first = jobs.submit(JobId{0}), last = jobs.submit(JobId{jobs.size() - 1});
+  if (steps.back().time <= first) return "ends before the first job comes, so that its last value counts throughout";
+  if (steps.front().time > last) return "begins after the last job came, so that its first value counts until then";
+  return "";
+}
+
 }  // namespace
 
 std::optional<Signal> read_signal_field(JsonFields& fields, const SignalField& field, const std::string& file,
@@ -66,6 +76,9 @@ std::optional<Signal> read_signal_field(JsonFields& fields, const SignalField& f
     return std::nullopt;
   }
   notes.insert(notes.end(), read->notes.begin(), read->notes.end());
+  if (const std::string note = span_note(read->signal, jobs); !note.empty()) {
+    notes.push_back(of_signal + " " + note + "; {\"begins\": \"with_jobs\"} moves it to them");
+  }
   return std::move(read->signal);
 }
 

@@ -279,6 +279,33 @@ TEST(PowerCaps, AFallActsAtOnceAndWhatCannotBeSavedIsTold) {
   EXPECT_EQ(excess.most_mw, 20'000);
 }
 
+// Under a cap that fell below what runs, a job that was stopped for another may not go on beside that one.
+TEST(PowerCaps, NothingStartsUnderACapThatFell) {
+  const JobTable jobs = table_of({{0, 900, 1}, {0, 1000, 2}, {60, 100, 1}});
+  PowerModel model = of_gpus(1, 0, 300);
+  model.caps = {
+      {.watts = Signal({{Time{}, Signal::to_micro(2000)}, {whole_seconds(30), Signal::to_micro(500)}}), .nodes = {}}};
+  Engine engine(jobs, Cluster::homogeneous(3, 1), {}, {.power = &model});
+  ASSERT_TRUE(engine.advance());
+  Decision first = engine.decision();
+  ASSERT_EQ(first.start(JobId{0}), Verdict::ok);
+  ASSERT_EQ(first.start(JobId{1}), Verdict::ok);
+  engine.apply();
+  while (engine.view().now() < whole_seconds(60)) ASSERT_TRUE(engine.advance());
+  Decision decision = engine.decision();
+  EXPECT_EQ(decision.preempt(JobId{0}), Verdict::ok);
+  EXPECT_EQ(decision.restore(JobId{0}), Verdict::ok) << "it runs on";
+  EXPECT_EQ(decision.preempt(JobId{0}), Verdict::ok);
+  EXPECT_EQ(decision.start(JobId{2}), Verdict::no_power) << "600 W without it";
+  EXPECT_EQ(decision.preempt(JobId{1}), Verdict::ok);
+  EXPECT_EQ(decision.start(JobId{2}), Verdict::ok);
+  EXPECT_EQ(decision.restore(JobId{1}), Verdict::no_power) << "900 W with it";
+  EXPECT_EQ(decision.preempt(JobId{2}), Verdict::ok);
+  EXPECT_EQ(decision.restore(JobId{1}), Verdict::ok) << "the start was taken back";
+  engine.apply();
+  EXPECT_EQ(engine.power().caps().drawn_mw(0), 600'000);
+}
+
 // Half as fast for half of the watts: that one is slowed before one that is half as fast for a tenth of them.
 TEST(PowerCaps, TheMostWorkPerWattIsKept) {
   const JobTable jobs = table_of({{0, 100, 1}, {0, 100, 1}});

@@ -190,7 +190,7 @@ class Power {
     return caps_.admits(state, job, grants, keeps, *this);
   }
   /// May a job that the open decision preempted hold these grants again? Also under a cap that fell below what runs, if
-  /// the decision then adds nothing to it.
+  /// the decision then adds nothing to it and starts nobody.
   template <class State>
   GPUSCHED_RARE bool takes_back(const State& state, JobId job, std::uint32_t grants) {
     return caps_.takes_back(state, job, grants, *this);

@@ -206,6 +206,7 @@ class PowerCaps {
     // are.
     std::vector<std::int64_t> at_level;
     std::int64_t planned_mw = 0;  // what the open decision adds
+    std::int64_t started_mw = 0;  // of that, by jobs that do not run yet
     Time next_change = Time::max();
     Time since{};  // booked up to here
     CapExcess excess;
@@ -236,7 +237,8 @@ class PowerCaps {
 
   // ---- the plan of a decision ----
 
-  // `takes_back`: the job ran when the decision began.
+  // `takes_back`: the job goes back to where it was. Under a cap that fell it may, if it ran when the decision began
+  // and nothing was started in its place.
   template <class State, class Power>
   bool plans(const State& state, JobId job, std::uint32_t grants, bool keeps, bool takes_back, Power& power) {
     if (caps_.empty()) return true;
@@ -251,19 +253,24 @@ class PowerCaps {
     for (const auto& [node, change] : plan_.changes()) {
       for (const std::uint32_t number : caps_of_[index(node)]) rises_[number] += change;
     }
+    const bool ran = state.occupancy.first_of_job(job) != no_index;
     bool fits = true;
     for (std::uint32_t number = 0; number < caps_.size(); ++number) {
       const Cap& cap = caps_[number];
       const std::int64_t added = cap.planned_mw + rises_[number];
       const bool is_above = rises_[number] > 0 && cap.at_level[entry] + added > cap.limit_mw;
-      if (is_above && !(takes_back && added <= 0)) fits = false;
+      const bool goes_on = takes_back && ran && added <= 0 && cap.started_mw <= 0;
+      if (is_above && !goes_on) fits = false;
     }
     if (!fits) was_refused_ = true;
     if (!fits || !keeps) {
       plan_.take_back();
       return fits;
     }
-    for (std::uint32_t number = 0; number < caps_.size(); ++number) caps_[number].planned_mw += rises_[number];
+    for (std::uint32_t number = 0; number < caps_.size(); ++number) {
+      caps_[number].planned_mw += rises_[number];
+      if (!ran) caps_[number].started_mw += rises_[number];
+    }
     plan_.keep();
     return true;
   }
@@ -275,7 +282,7 @@ class PowerCaps {
   }
   void close_plan() {
     plan_.close();
-    for (Cap& cap : caps_) cap.planned_mw = 0;
+    for (Cap& cap : caps_) cap.planned_mw = cap.started_mw = 0;
   }
   // What jobs are counted with: no rule slows them, or they can be slowed at once, or later.
   template <class State, class Power>

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "gpusched/core/slowdown_bound.hpp"
+#include "gpusched/watch/percentile.hpp"
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
 
@@ -33,14 +34,10 @@ double average_slowdown(const std::vector<JobResult>& jobs) {
   });
 }
 
-// Nearest rank.
 double late_wait_s(const std::vector<JobResult>& jobs) {
-  std::vector<Time> waits;
-  for (const JobResult& job : jobs) waits.push_back(job.waited);
-  const auto rank = static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(waits.size())));
-  const auto at = waits.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
-  std::nth_element(waits.begin(), at, waits.end());
-  return to_seconds(*at);
+  std::vector<std::int64_t> waits;
+  for (const JobResult& job : jobs) waits.push_back(job.waited.us);
+  return detail::percentile(waits, 0.99) / static_cast<double>(microseconds_per_second);
 }
 
 struct FigureKind {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/metrics.hpp"
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/policies/meta/believed_left.hpp"
@@ -94,7 +95,8 @@ Guarded::Estimate Guarded::replay(std::size_t member, const JobTable& jobs, cons
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     const Time age = engine.end(job) - engine.submit(job);
-    results.push_back({.age = age, .waited = std::max(age - engine.ran(job), Time{}), .length = jobs.work(job)});
+    results.push_back(
+        {.age = age, .waited = std::max(age - engine.ran(job), Time{}), .length = detail::length_of(engine, job)});
   }
   estimate.figures = figures_of_past(results, figure_, options_.stretches);
   return estimate;

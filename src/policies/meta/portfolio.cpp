@@ -180,7 +180,8 @@ Portfolio::Estimate Portfolio::play(Engine engine, std::size_t member, const std
     const JobId job = jobs[i];
     const Time end = engine.end(job) == Time::max() ? until : engine.end(job);
     const Time age = end - engine.submit(job);
-    results.push_back({.age = age, .waited = std::max(age - engine.ran(job), Time{}), .length = lengths[i]});
+    const Time length = engine.is_ended_at_limit(job) ? std::min(lengths[i], engine.ran(job)) : lengths[i];
+    results.push_back({.age = age, .waited = std::max(age - engine.ran(job), Time{}), .length = length});
   }
   estimate.value = figure_.of(results);
   return estimate;

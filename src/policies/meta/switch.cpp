@@ -117,6 +117,11 @@ Result<AnyPolicy> make_switch(const PolicyParameters& parameters, const PolicyCo
                                        " ascending numbers, one fewer than there are policies",
                             .field = "policy switch, parameter at"}};
   }
+  const bool is_of_day = at.empty() || (at.front() >= 0 && at.back() < 24);
+  if (parameters.word("by") == "hour" && !is_of_day) {
+    return Unexpected{
+        Error{.message = "expected hours of the day, from 0 to below 24", .field = "policy switch, parameter at"}};
+  }
   return AnyPolicy(Switch(*std::move(members), parameters.word("by"), at,
                           static_cast<MilliGpu>(parameters.number("large_gpus") * whole_gpu),
                           from_seconds(parameters.number("hold_s"))));

@@ -172,6 +172,14 @@ TEST(Portfolio, WeighsFigures) {
   EXPECT_NEAR(std::stod(rows[1].at("estimate")), 2 * 5 + 100 * (1 + 1.01) / 2.0, 1e-9);
 }
 
+// 0, 10 and 20 s: a percentile lies between them, as that of the metric.
+TEST(Portfolio, KnowsTheFiguresAsMetricsDo) {
+  const JobTable jobs = table_of_asked({asked(0, 10, 2, 10), asked(0, 10, 2, 10), asked(0, 10, 2, 10)});
+  const auto rows =
+      rows_of_notes(portfolio_run("portfolio{policies=[fifo,sjf],figure=p99_wait_s}", jobs, Cluster::pool(2)).notes);
+  EXPECT_NEAR(std::stod(rows[0].at("estimate")), 19.8, 1e-9);
+}
+
 // Equal jobs: all members do the same.
 TEST(Portfolio, GivesTiesToTheLastUnlessTheyStay) {
   const JobTable jobs = table_of_asked({asked(0, 100, 2, 100), asked(0, 100, 2, 100), asked(50, 100, 2, 100)});

@@ -118,6 +118,7 @@ void set_slurm_parameters(const SlurmSite& site, const JobTable& jobs, bool may_
   if (!site.conf) return;
   const auto easy = parse_backfill("easy");
   for (PolicySpec& policy : policies) {
+    set_slurm_parameters(site, jobs, may_backfill, registry, held_policies(registry, policy));
     if (policy.name != "slurm") continue;
     // Whose rights they are and what they are is said in one place.
     const bool has_own_rights = policy.given.contains("preempts");

@@ -67,6 +67,11 @@ TEST_F(SlurmReplay, TakesThePrioritiesOfTheFile) {
   EXPECT_EQ(with("multifactor\nPriorityWeightPartition=500\n"), (Starts{0, 2000, 1000}));
   EXPECT_EQ(with("multifactor\nPriorityWeightPartition=100\n"), (Starts{0, 1000, 2000}));
   EXPECT_EQ(with("basic\nPriorityWeightPartition=500\n"), (Starts{0, 1000, 2000})) << "first in, first out";
+  const std::string lines = common + "multifactor\nPriorityWeightPartition=500\n";
+  for (const char* holder :
+       {"portfolio{policies=[slurm]}", "bandit{policies=[slurm]}", "switch{policies=[slurm],at=[]}"}) {
+    EXPECT_EQ(starts(load(scenario(jobs, lines, holder))), (Starts{0, 2000, 1000})) << holder;
+  }
 }
 
 // c, of 2 GPUs and 100 s, ends before a does and delays nobody: sched/backfill starts it at once.
@@ -197,6 +202,9 @@ TEST(SlurmParameters, ScaleQosByTheirTable) {
   set_slurm_parameters(site, *jobs, false, PolicyRegistry::standard(), specs);
   EXPECT_EQ(std::get<double>(specs.front().given.at("weight_qos")), 50);
   EXPECT_EQ(specs.front().text, "slurm");
+  specs = *parse_policy_list("portfolio{policies=[fifo,slurm]}");
+  set_slurm_parameters(site, *jobs, false, PolicyRegistry::standard(), specs);
+  EXPECT_EQ(std::get<double>(specs.front().held[1].given.at("weight_qos")), 50);
 }
 
 }  // namespace

@@ -109,8 +109,29 @@ Result<std::vector<PolicySpec>> parse_contestants(const PolicyRegistry& registry
   return all;
 }
 
+std::span<PolicySpec> held_policies(const PolicyRegistry& registry, PolicySpec& policy) {
+  const PolicyInfo& row = **registry.find(policy.name);
+  if (!row.holds_policies || !policy.held.empty()) return policy.held;
+  for (const ParameterInfo& parameter : row.parameters) {
+    if (!std::holds_alternative<std::vector<std::string>>(parameter.fallback)) continue;
+    const auto given = policy.given.find(parameter.name);
+    const ParameterValue& value = given == policy.given.end() ? parameter.fallback : given->second;
+    const auto* const names = std::get_if<std::vector<std::string>>(&value);
+    for (std::size_t i = 0; names != nullptr && i < names->size(); ++i) {
+      auto specs = parse_policies(registry, (*names)[i]);
+      if (!specs) {
+        policy.held.clear();
+        return {};
+      }
+      policy.held.push_back(std::move(specs->front()));
+    }
+  }
+  return policy.held;
+}
+
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies) {
   for (PolicySpec& policy : policies) {
+    backfill_by_default(registry, backfill, held_policies(registry, policy));
     if (!policy.backfill.empty() || !can_be_backfilled(**registry.find(policy.name), backfill)) continue;
     policy.text += "+" + backfill.text;
     policy.backfill.push_back(backfill);
@@ -127,7 +148,11 @@ Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registr
   backfill = *std::move(parsed);
   std::vector<PolicySpec> laid(policies.begin(), policies.end());
   backfill_by_default(registry, *backfill, laid);
-  if (std::all_of(laid.begin(), laid.end(), [](const PolicySpec& policy) { return policy.backfill.empty(); })) {
+  const auto is_plain = [](const PolicySpec& policy) { return policy.backfill.empty(); };
+  const auto is_untouched = [&](const PolicySpec& policy) {
+    return is_plain(policy) && std::all_of(policy.held.begin(), policy.held.end(), is_plain);
+  };
+  if (std::all_of(laid.begin(), laid.end(), is_untouched)) {
     if (policies.size() == 1) return fail(refusal(**registry.find(policies.front().name)));
     return fail(std::string("none of the policies can be backfilled so: ") + who_can_be_backfilled);
   }

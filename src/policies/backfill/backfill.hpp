@@ -49,8 +49,13 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
 /// given twice.
 Result<std::vector<PolicySpec>> parse_contestants(const PolicyRegistry& registry, std::span<const std::string> texts);
 
+/// The policies that this one holds, for an option of the run that adds something to each. None where one cannot be
+/// read, which its maker says. Precondition: from parse_policies().
+std::span<PolicySpec> held_policies(const PolicyRegistry& registry, PolicySpec& policy);
+
 /// Adds `backfill` to each policy that is an order of starting and names no backfilling itself; its text then says so:
-/// "fifo+easy". Precondition: `policies` from parse_policies(), `backfill` from parse_backfill().
+/// "fifo+easy". So it does to each that one of them holds, of which the text says nothing. Precondition: `policies`
+/// from parse_policies(), `backfill` from parse_backfill().
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies);
 
 /// What --backfill says, as parse_backfill() takes it, for `policies`; nothing of "none". Errors: it cannot be read, no

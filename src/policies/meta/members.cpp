@@ -2,6 +2,7 @@
 #include "src/policies/meta/members.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "src/policies/backfill/backfill.hpp"
 
@@ -33,11 +34,13 @@ Result<Members> Members::make(const std::string& owner, const std::vector<std::s
   };
   GPUSCHED_ASSERT(context.registry != nullptr, "the registry makes policies that hold others");
   std::vector<Member> members;
-  for (const std::string& text : names) {
-    const auto twice = [&](const Member& other) { return other.spec.text == text; };
-    if (std::any_of(members.begin(), members.end(), twice)) return fail(text + " is named twice");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& text = names[i];
+    const auto before = std::span(names).first(i);
+    if (std::find(before.begin(), before.end(), text) != before.end()) return fail(text + " is named twice");
     auto named = find_member(text, *context.registry);
     if (!named) return fail(named.error().to_string());
+    if (i < context.held.size()) named->spec = context.held[i];
     auto made = make_policy(*context.registry, named->spec, context);
     if (!made) return fail(made.error().to_string());
     members.push_back({std::move(named->spec), *std::move(made), !named->row->files || named->row->agent});
@@ -55,6 +58,7 @@ Members::Members(std::vector<Member> members, const PolicyContext& context, cons
       jobs_(*context.jobs),
       policy_(members_.front().made) {
   context_.cluster = nullptr;
+  context_.held = {};
   context_.past = {};
 }
 

@@ -278,6 +278,7 @@ Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyConte
   PolicyContext named = context;
   named.spec_name = spec.name;
   named.registry = this;
+  named.held = spec.held;
   return (*row)->make(*parameters, named);
 }
 

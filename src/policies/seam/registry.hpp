@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -57,6 +58,7 @@ class PolicyParameters {
 };
 
 class PolicyRegistry;
+struct PolicySpec;
 
 /// The run that a policy is made for, which its maker may read.
 struct PolicyContext {
@@ -71,6 +73,8 @@ struct PolicyContext {
   const PowerModel* power = nullptr;
   /// Where policies that hold others find them, borrowed for the policy's life; set by the registry.
   const PolicyRegistry* registry = nullptr;
+  /// PolicySpec::held, borrowed for the call; set by the registry.
+  std::span<const PolicySpec> held = {};
 };
 
 /// What the schedule of a run should not depend on, beyond what the policy's definition says.
@@ -90,8 +94,7 @@ struct Asymmetry {
 
 struct PriorityOrder;        // priority_order.hpp
 class AnyDurationEstimator;  // duration_estimator.hpp
-struct PolicySpec;
-class PolicyLog;  // policy_log.hpp
+class PolicyLog;             // policy_log.hpp
 
 /// One row of the registry.
 struct PolicyInfo {
@@ -137,6 +140,8 @@ struct PolicySpec {
   std::string name;
   std::map<std::string, ParameterValue> given;
   std::vector<PolicySpec> backfill = {};  ///< the way of backfilling behind '+': none or one
+  /// The policies that it holds, with what options of the run add to each (held_policies()); empty: as written.
+  std::vector<PolicySpec> held = {};
 };
 
 /// Splits "a,b{x=1,y=[2,3]},c+easy" at the commas between policies and parses each. Errors name the place.

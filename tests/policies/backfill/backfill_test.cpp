@@ -351,6 +351,12 @@ TEST(Backfill, IsNamedByEachPolicyForItself) {
   for (const PolicySpec& spec : *specs) texts.push_back(spec.text);
   EXPECT_EQ(texts, (std::vector<std::string>{"fifo+easy", "fifo+easy", "srtf", (*specs)[3].text}));
   EXPECT_EQ(spans((*specs)[0]), spans((*specs)[1]));
+
+  auto holders = parse_policies(registry, "portfolio{policies=[fifo]},bandit{policies=[fifo+none]}");
+  backfill_by_default(registry, *parse_backfill("easy"), *holders);
+  EXPECT_EQ(spans((*holders)[0]), spans((*specs)[1]));
+  EXPECT_EQ(spans((*holders)[1]), alone);
+  EXPECT_TRUE(default_backfill(registry, "easy", std::span(*holders).first(1)));
 }
 
 TEST(Backfill, RefusesNonsenseBehindThePlus) {

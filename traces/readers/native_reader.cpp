@@ -70,6 +70,7 @@ Result<void> read_native(ReadContext& context) {
                             .has_start = false,
                             .cancelled = job.status == JobStatus::killed};
     if (deadline && !row.is_blank(deadline)) job.deadline = row.instant(deadline);
+    if (qos && !context.qos.empty()) job.priority = context.qos.priority(row.text(qos));
     if (priority && !row.is_blank(priority)) {
       const auto value = parse_integer(row.text(priority));
       using Limits = std::numeric_limits<std::int32_t>;  // Kubernetes' system-node-critical is 2000001000

@@ -239,6 +239,13 @@ TEST(Qos, WeightsAreThePrioritiesOfJobs) {
   for (const char* bad : {"high", "high=", "high=1.5", "high=1,high=2", "high=9999999999"}) {
     EXPECT_NE(error_of(trace_of(log, {.qos = bad})).find("--qos: "), std::string::npos) << bad;
   }
+  const std::string native =
+      "job_id,submit_s,work_s,tasks,gpu_milli_per_task,qos,priority\na,0,9,1,1000,high,\n"
+      "b,0,9,1,1000,high,3\n";
+  const auto converted = trace_of(native, {.qos = "high=7"});
+  EXPECT_EQ(converted->jobs.priority(JobId{0}), 7);
+  EXPECT_EQ(converted->jobs.priority(JobId{1}), 3) << "its own";
+  EXPECT_FALSE(has_note(converted, "--qos: no job has high"));
   EXPECT_EQ(trace_of("t,d,n,q\n0,60,1,high\n", {.columns = "submit=t,duration=d,gpus=n,qos=q", .qos = "high=7"})
                 ->jobs.priority(JobId{0}),
             7);

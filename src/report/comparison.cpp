@@ -16,10 +16,10 @@ namespace {
 constexpr std::size_t most_batches = 100;
 constexpr std::size_t least_batch_jobs = 10;
 
-std::vector<double> measured_completion_s(const ReplayRun& run) {
+std::vector<double> completion_s(const ReplayRun& run) {
   std::vector<double> values;
   for (const JobRow& job : run.jobs) {
-    if (job.measured) values.push_back(to_seconds(job.completion));
+    if (job.averaged) values.push_back(to_seconds(job.completion));
   }
   return values;
 }
@@ -36,7 +36,7 @@ std::vector<double> batch_means(const std::vector<double>& values, std::size_t c
 
 bool same_jobs(const ReplayRun& a, const ReplayRun& b) {
   return std::equal(a.jobs.begin(), a.jobs.end(), b.jobs.begin(), b.jobs.end(), [](const JobRow& x, const JobRow& y) {
-    return x.name == y.name && x.submit == y.submit && x.measured == y.measured;
+    return x.name == y.name && x.submit == y.submit && x.averaged == y.averaged;
   });
 }
 
@@ -75,7 +75,7 @@ std::string interval_cell(const ConfidenceInterval& interval) {
 }
 
 RunDifference completion_difference(const ReplayRun& ours, const ReplayRun& theirs) {
-  const std::vector<double> own = measured_completion_s(ours), other = measured_completion_s(theirs);
+  const std::vector<double> own = completion_s(ours), other = completion_s(theirs);
   const double other_mean = mean_of(other);
   const double relative = other_mean > 0 ? mean_of(own) / other_mean - 1 : 0;
   if (!same_jobs(ours, theirs)) return {relative, unexpected("not the same jobs")};

@@ -34,7 +34,7 @@ Figure distribution_figure(const Runs& runs, std::string id, std::string title, 
   for (const ReplayRun& run : runs) {
     std::vector<double> values;
     for (const JobRow& job : run.jobs) {
-      if (job.measured) values.push_back(std::max(least_log_time_s, to_seconds(value(job))));
+      if (job.averaged) values.push_back(std::max(least_log_time_s, to_seconds(value(job))));
     }
     for (const SharePoint& point : distribution(std::move(values), distribution_points)) {
       csv.cell(run.label).cell(point.x).cell(point.share).end_row();

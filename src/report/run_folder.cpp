@@ -56,8 +56,13 @@ double number_at(const Json& json, std::string_view key) {
 MilliGpu gpu_milli(double gpus) { return static_cast<MilliGpu>(std::llround(gpus * whole_gpu)); }
 
 Result<void> read_jobs(const std::string& path, ReplayRun& run) {
-  auto rows =
-      CsvRows::open(path, {"job_id", "submit_s", "end_s", "wait_s", "jct_s", "measured", "status", "gpus", "run_s"});
+  std::vector<std::string_view> columns{"job_id",   "submit_s", "end_s", "wait_s", "jct_s",
+                                        "measured", "status",   "gpus",  "run_s"};
+  const auto names = CsvRows::columns_of(path);
+  if (!names) return Unexpected{names.error()};
+  const bool some_averaged = std::find(names->begin(), names->end(), "averaged") != names->end();
+  if (some_averaged) columns.push_back("averaged");
+  auto rows = CsvRows::open(path, columns);
   if (!rows) return Unexpected{rows.error()};
   while (rows->next()) {
     run.jobs.push_back({.name = std::string(rows->at(0)),
@@ -66,6 +71,7 @@ Result<void> read_jobs(const std::string& path, ReplayRun& run) {
                         .wait = rows->seconds(3),
                         .completion = rows->seconds(4),
                         .measured = rows->at(5) == "true",
+                        .averaged = rows->at(5) == "true" && (!some_averaged || rows->at(9) == "true"),
                         .passed = rows->at(6) == "passed",
                         .gpu_milli = gpu_milli(rows->number(7)),
                         .ran = rows->seconds(8)});

@@ -24,6 +24,7 @@ struct JobRow {
   std::string name;
   Time submit{}, end{}, wait{}, completion{};
   bool measured = true;  ///< inside the window that the metrics are of
+  bool averaged = true;  ///< measured, and averages count it: not refused, and nobody would cancel it
   bool passed = false;   ///< its status says that it succeeded
   MilliGpu gpu_milli = 0;
   Time ran{};

@@ -39,6 +39,7 @@ EvaluationWindows windows_of(const EvaluateScenario& scenario, std::uint32_t job
   if (scenario.windows > 1 && windows.last > first + windows.jobs) {
     const auto gaps = static_cast<std::uint32_t>(scenario.windows - 1);
     windows.stride = std::max(1u, (windows.last - first - windows.jobs) / gaps);
+    windows.most = static_cast<std::uint32_t>(scenario.windows);
   }
   return windows;
 }

@@ -19,8 +19,8 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
   GPUSCHED_ASSERT(windows.jobs > 0 && windows.stride > 0, "windows of no jobs");
   const std::uint32_t last = std::min(windows.last, trace_jobs);
   std::vector<std::uint32_t> starts;
-  for (std::uint64_t start = std::max(windows.first, windows.warm_up); start + windows.jobs <= last;
-       start += windows.stride) {
+  for (std::uint64_t start = std::max(windows.first, windows.warm_up);
+       start + windows.jobs <= last && starts.size() < windows.most; start += windows.stride) {
     starts.push_back(static_cast<std::uint32_t>(start));
   }
   if (starts.empty()) {

@@ -31,6 +31,7 @@ struct EvaluationWindows {
   std::uint32_t stride = 256;     ///< jobs between the first measured jobs of neighbouring windows
   std::uint32_t first = 0;        ///< the first window's first measured job (at least warm_up)
   std::uint32_t last = no_index;  ///< no window's measured jobs reach beyond this number
+  std::uint32_t most = no_index;  ///< so many windows, the first ones
 
   /// Neighbouring windows that share jobs; 1: none do.
   [[nodiscard]] std::size_t overlap() const { return (jobs + stride - 1) / stride; }

@@ -31,6 +31,7 @@ std::string jobs_csv(const JobFile& file) {
   if (any.has_elastic_jobs()) text += ",held_gpu_s";
   if (any.has_changes()) text += ",cancelled";
   if (any.has_limits()) text += ",refused";
+  if (any.has_changes() || any.has_limits()) text += ",averaged";
   if (any.has_time_limits()) text += ",ended_at_limit";
   text += file.bills.names + file.more_names + '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
@@ -69,6 +70,7 @@ std::string jobs_csv(const JobFile& file) {
     }
     if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
     if (engine.has_limits()) text += engine.is_refused(job) ? ",true" : ",false";
+    if (engine.has_changes() || engine.has_limits()) text += engine.may_be_cancelled(job) ? ",false" : ",true";
     if (engine.has_time_limits()) text += engine.is_ended_at_limit(job) ? ",true" : ",false";
     if (!file.bills.cells.empty()) text += file.bills.cells[i];
     if (file.more) text += file.more(job);

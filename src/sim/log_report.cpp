@@ -123,6 +123,12 @@ std::string effect_table(const TraceLog& log, std::size_t row, const std::string
   return "\n" + table.text(style) + effects_line(pair, log.findings.measured_s) + "\n";
 }
 
+std::uint64_t refused_jobs(const LogContestant& contestant) {
+  double refused = 0;
+  for (const LogScores& run : contestant.runs) refused += run.run ? run.run->metrics.refused_jobs.value_or(0) : 0;
+  return static_cast<std::uint64_t>(refused);
+}
+
 // What a contestant's run says of itself that a reader should know.
 std::string standing_lines(const TraceLog& log, std::size_t row, std::size_t reference) {
   const LogStanding& own = log.findings.standings[row];
@@ -131,6 +137,12 @@ std::string standing_lines(const TraceLog& log, std::size_t row, std::size_t ref
   std::string text;
   for (const LogScores& run : log.evaluation.contestants[row].runs) {
     if (!run.failure.empty()) text += name + "policy " + run.policy + " " + run.failure + "\n";
+  }
+  const LogContestant& compared_with = log.evaluation.contestants[reference];
+  const std::uint64_t refused = refused_jobs(log.evaluation.contestants[row]), others = refused_jobs(compared_with);
+  if (refused != others) {
+    text += name + "limits refuse " + counted(refused, "of its jobs", "of its jobs") + " (" + compared_with.name +
+            ": " + human_count(others) + "): they are compared by the jobs that count under both\n";
   }
   if (!own.grows.empty()) {
     text += name + "its queue grows for as long as jobs arrive (" + own.grows +

@@ -12,11 +12,11 @@
 #include <set>
 #include <sstream>
 
+#include "src/base/level_series.hpp"
 #include "src/report/comparison.hpp"
 #include "src/report/figures.hpp"
 #include "src/report/gantt.hpp"
 #include "src/report/page.hpp"
-#include "src/base/level_series.hpp"
 #include "tests/program/program.hpp"
 
 namespace gpusched::test {
@@ -131,6 +131,13 @@ TEST(Comparison, IntervalHoldsTheDifferenceOfRunsOfTheSameJobsOnly) {
   ReplayRun others = one;
   others.jobs.pop_back();
   EXPECT_EQ(completion_difference(others, one).intervals.error().message, "not the same jobs");
+  ReplayRun refused = longer;  // jobs that no average counts have no completion time
+  for (std::size_t i = 0; i < refused.jobs.size(); i += 2) {
+    refused.jobs[i].averaged = false;
+    refused.jobs[i].completion = Time{};
+  }
+  EXPECT_NEAR(completion_difference(refused, one).relative, 0.5, 0.02);
+  EXPECT_EQ(completion_difference(refused, one).intervals.error().message, "not the same jobs");
   const Differences all = differences_of({one, longer, run_of_jobs("b", 1), run_of_jobs("b", 2)});
   EXPECT_FALSE(all[0]);
   EXPECT_TRUE(all[1]);

@@ -35,6 +35,9 @@ TEST(Evaluation, WindowsLieWithinTheirBounds) {
   const auto starts = window_starts({.jobs = 10, .warm_up = 5, .stride = 7, .first = 20, .last = 45}, 100);
   ASSERT_TRUE(starts);
   EXPECT_EQ(*starts, (std::vector<std::uint32_t>{20, 27, 34}));
+  const auto two = window_starts({.jobs = 10, .warm_up = 5, .stride = 7, .first = 20, .last = 45, .most = 2}, 100);
+  ASSERT_TRUE(two);
+  EXPECT_EQ(*two, (std::vector<std::uint32_t>{20, 27}));
   const auto none = window_starts({.jobs = 10, .first = 95}, 100);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "no window of 10 jobs fits between jobs 95 and 100");

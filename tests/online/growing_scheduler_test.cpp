@@ -31,7 +31,7 @@ std::vector<std::string> growing_policies() {
   return names;
 }
 
-std::vector<std::string> some_policies() {
+std::vector<std::string> drawn_policies() {
   static const std::vector<std::string> names = growing_policies();
   return *rc::gen::container<std::vector<std::string>>(16, rc::gen::elementOf(names));
 }
@@ -44,7 +44,7 @@ RC_GTEST_PROP(GrowingScheduler, AHostGetsTheReplayOfEveryPolicyThatTakesJobsAsTh
   RC_PRE(!rows.empty());
   const JobTable jobs = table_of(rows);
   const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
-  for (const std::string& policy : some_policies()) {
+  for (const std::string& policy : drawn_policies()) {
     if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
     expect_replay(jobs, cluster, policy, {.announces = false}, options, growth_of(policy));
   }
@@ -70,7 +70,7 @@ RC_GTEST_PROP(GrowingScheduler, SoItDoesWhereNodesFail, ()) {
   const HostManner manner{.announces = false,
                           .nodes_may_fail = true,
                           .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
-  for (const std::string& policy : some_policies()) {
+  for (const std::string& policy : drawn_policies()) {
     if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
     expect_replay(jobs, cluster, policy, manner, free_preemption, growth_of(policy));
   }

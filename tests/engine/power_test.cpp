@@ -282,7 +282,7 @@ TEST(PowerCaps, AFallActsAtOnceAndWhatCannotBeSavedIsTold) {
 // Under a cap that fell below what runs, a job that was stopped for another may not go on beside that one.
 TEST(PowerCaps, NothingStartsUnderACapThatFell) {
   const JobTable jobs = table_of({{0, 900, 1}, {0, 1000, 2}, {60, 100, 1}});
-  PowerModel model = of_gpus(1, 0, 300);
+  PowerModel model = of_gpus(3, 0, 300);
   model.caps = {
       {.watts = Signal({{Time{}, Signal::to_micro(2000)}, {whole_seconds(30), Signal::to_micro(500)}}), .nodes = {}}};
   Engine engine(jobs, Cluster::homogeneous(3, 1), {}, {.power = &model});

@@ -76,7 +76,7 @@ std::optional<Signal> read_signal_field(JsonFields& fields, const SignalField& f
     return std::nullopt;
   }
   notes.insert(notes.end(), read->notes.begin(), read->notes.end());
-  if (const std::string note = span_note(read->signal, jobs); !note.empty()) {
+  if (const std::string note = span_note(read->signal, jobs); !note.empty() && !options.begins_at) {
     notes.push_back(of_signal + " " + note + "; {\"begins\": \"with_jobs\"} moves it to them");
   }
   return std::move(read->signal);

@@ -104,7 +104,10 @@ TEST_F(PowerReader, EveryKeyReachesTheModel) {
   EXPECT_EQ(model.rule, CapRule::priority);
   EXPECT_EQ(model.cap_latency, whole_seconds(2));
   EXPECT_EQ(model.hysteresis, 0);
-  EXPECT_EQ(power->notes, std::vector<std::string>{});
+  EXPECT_EQ(power->notes,
+            std::vector<std::string>{folder_.path() +
+                                     "/carbon.csv ends before the first job comes, so that its last value counts "
+                                     "throughout; {\"begins\": \"with_jobs\"} moves it to them"});
   EXPECT_EQ(files_of_power(folder_.write("p.json", R"({"carbon": "carbon.csv", "caps": [{"w": {"file": "x.csv"}}]})")),
             (std::vector<std::string>{folder_.path() + "/carbon.csv", folder_.path() + "/p.json",
                                       folder_.path() + "/x.csv"}));

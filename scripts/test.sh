@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the programs and the tests and runs them: about half an hour on two cores. What does not
-# compile, by clang or by GCC, shows in the first third of it. What takes longer is in scripts/deep_test.sh. Ends with the line
-# "N passed, N failed, N skipped".
+# compile shows before a test runs: first the sources by clang, then by GCC, then the tests. What takes longer is in
+# scripts/deep_test.sh. Ends with the line "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

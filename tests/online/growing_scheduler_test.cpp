@@ -44,7 +44,7 @@ RC_GTEST_PROP(GrowingScheduler, AHostGetsTheReplayOfEveryPolicyThatTakesJobsAsTh
   RC_PRE(!rows.empty());
   const JobTable jobs = table_of(rows);
   const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
-  for (const std::string& policy : drawn_policies()) {
+  for (const std::string& policy : growing_policies()) {
     if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
     expect_replay(jobs, cluster, policy, {.announces = false}, options, growth_of(policy));
   }

@@ -141,8 +141,8 @@ std::string standing_lines(const TraceLog& log, std::size_t row, std::size_t ref
   const LogContestant& compared_with = log.evaluation.contestants[reference];
   const std::uint64_t refused = refused_jobs(log.evaluation.contestants[row]), others = refused_jobs(compared_with);
   if (refused != others) {
-    text += name + "limits refuse " + counted(refused, "of its jobs", "of its jobs") + " (" + compared_with.name +
-            ": " + human_count(others) + "): they are compared by the jobs that count under both\n";
+    text += name + "limits refuse " + human_count(refused) + " of its jobs (" + compared_with.name + ": " +
+            human_count(others) + "): they are compared by the jobs that count under both\n";
   }
   if (!own.grows.empty()) {
     text += name + "its queue grows for as long as jobs arrive (" + own.grows +

@@ -12,7 +12,7 @@
 
 namespace gpusched {
 
-/// What waits and runs from an instant on.
+/// What waits and runs from an instant on. Jobs that limits hold back wait.
 struct ClusterLevel {
   Time since{};
   MilliGpu waiting_milli = 0, used_milli = 0;  ///< asked for by waiting jobs; held by running ones
@@ -38,6 +38,8 @@ class ClusterLevelLog {
       if (event.kind == EventKind::preempt || enters_queue(event.kind)) wait(view.at(event), event.job, 1);
       if (event.kind == EventKind::withdraw) wait(view.at(event), event.job, -1);
     }
+    now_.waiting_jobs = queued_jobs_ + view.held_back().jobs;
+    now_.waiting_milli = queued_milli_ + view.held_back().gpu_milli;
     now_.up_gpus = view.cluster().total_gpus() - view.cluster().withheld_gpu_milli() / whole_gpu;
     keep_level(view.now());
   }
@@ -47,8 +49,8 @@ class ClusterLevelLog {
 
  private:
   void wait(const View& view, JobId job, int sign) {
-    now_.waiting_jobs += static_cast<std::uint32_t>(sign);
-    now_.waiting_milli += sign * view.shape(job).gpu_milli();
+    queued_jobs_ += static_cast<std::uint32_t>(sign);
+    queued_milli_ += sign * view.shape(job).gpu_milli();
   }
 
   void run(MilliGpu more, int jobs) {
@@ -65,6 +67,8 @@ class ClusterLevelLog {
 
   std::vector<ClusterLevel> levels_;
   ClusterLevel now_;
+  std::uint32_t queued_jobs_ = 0;
+  MilliGpu queued_milli_ = 0;
 };
 
 }  // namespace gpusched

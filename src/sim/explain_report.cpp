@@ -187,6 +187,9 @@ std::string facts_text(const ExplainPlan& plan, const PolicyRun& run) {
                       : engine.is_cancelled(job) ? "cancelled"
                                                  : "ended") +
           " at " + seconds_text(engine.end(job));
+  if (engine.is_refused(job)) {
+    text += " by the limit " + limit_text(plan.input.cluster.limits[engine.refused_by(job)]);
+  }
   if (engine.preemptions(job) > 0) text += "; preempted " + counted(engine.preemptions(job), "time");
   if (engine.kills(job) > 0) text += "; stopped by failures " + counted(engine.kills(job), "time");
   return text + "\n";
@@ -265,11 +268,15 @@ std::string explanation_json(const ExplainPlan& plan, const std::vector<PolicyRu
       if (run.explained[i].kind == WaitSpan::Kind::done) continue;
       spans.push_back(span_json(plan, run.explained[i], end_of(run.explained, i, end), words));
     }
-    list.push_back({{"policy", run.policy},
-                    {"submit_s", to_seconds(engine.jobs().submit(plan.job))},
-                    {"wait_s", to_seconds(engine.end(plan.job) - engine.submit(plan.job) - engine.ran(plan.job))},
-                    {"end_s", to_seconds(end)},
-                    {"spans", std::move(spans)}});
+    Json entry = {{"policy", run.policy},
+                  {"submit_s", to_seconds(engine.jobs().submit(plan.job))},
+                  {"wait_s", to_seconds(engine.end(plan.job) - engine.submit(plan.job) - engine.ran(plan.job))},
+                  {"end_s", to_seconds(end)},
+                  {"spans", std::move(spans)}};
+    if (engine.is_refused(plan.job)) {
+      entry["refused_by"] = limit_text(plan.input.cluster.limits[engine.refused_by(plan.job)]);
+    }
+    list.push_back(std::move(entry));
   }
   return json_text({{"job", plan.input.trace.jobs.external_id(plan.job)}, {"runs", std::move(list)}});
 }

@@ -13,6 +13,7 @@ void IdleLog::wait(const View& view, JobId job, int sign) {
 }
 
 WaitCause IdleLog::cause_now(const View& view) const {
+  if (waiting_.empty()) return WaitCause::limit;
   WaitCause of_smallest = WaitCause::no_gpus;
   bool is_first = true;
   for (const auto& [demand, count] : waiting_) {
@@ -42,7 +43,8 @@ void IdleLog::observe(const OracleView& view, std::span<const Event> events) {
     const bool ends = event.kind == EventKind::finish || event.kind == EventKind::withdraw;
     if (ends && span_.measures(event.job)) at_end_ = sums_;
   }
-  free_ = waiting_.empty() ? 0 : view.cluster().free_gpu_milli();
+  const bool some_wait = !waiting_.empty() || view.held_back().gpu_milli > 0;
+  free_ = some_wait ? view.cluster().free_gpu_milli() : 0;
   if (free_ > 0) cause_ = cause_now(view);
 }
 

@@ -53,7 +53,6 @@ double WaitFigures::all_idle_gpu_hours() const {
 Json waits_json(const WaitFigures& waits) {
   Json causes = Json::object(), queues = Json::array();
   for (const auto& entry : wait_cause_names) {
-    if (entry.value == WaitCause::limit) continue;  // who is held back is in no queue
     causes[std::string(entry.name)] = waits.idle_gpu_hours[static_cast<std::size_t>(entry.value)];
   }
   for (const WaitFigures::Queue& queue : waits.queues) {
@@ -68,7 +67,7 @@ Json waits_json(const WaitFigures& waits) {
 }
 
 std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& style) {
-  TextTable idle({"policy", "free GPU-h", "kept", "fragments", "type", "queue", "nodes", "too few"});
+  TextTable idle({"policy", "free GPU-h", "kept", "limits", "fragments", "type", "queue", "nodes", "too few"});
   TextTable queues({"queue", "policy", "jobs", "under 1 h", "longest wait"}, 2);
   for (const NamedWaits& run : runs) {
     const auto share = [&](std::initializer_list<WaitCause> causes) {
@@ -78,9 +77,9 @@ std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& s
       return percent_text(all > 0 ? hours / all : 0);
     };
     idle.add({run.policy, human_count(static_cast<std::uint64_t>(std::llround(run.waits->all_idle_gpu_hours()))),
-              share({WaitCause::policy}), share({WaitCause::fragmentation}), share({WaitCause::gpu_type}),
-              share({WaitCause::queue_nodes, WaitCause::quota}), share({WaitCause::cpu_memory, WaitCause::placement}),
-              share({WaitCause::no_gpus, WaitCause::nodes_out})});
+              share({WaitCause::policy}), share({WaitCause::limit}), share({WaitCause::fragmentation}),
+              share({WaitCause::gpu_type}), share({WaitCause::queue_nodes, WaitCause::quota}),
+              share({WaitCause::cpu_memory, WaitCause::placement}), share({WaitCause::no_gpus, WaitCause::nodes_out})});
     for (const WaitFigures::Queue& queue : run.waits->queues) {
       queues.add({queue.name.empty() ? "(none)" : queue.name, run.policy, human_count(queue.jobs),
                   percent_text(static_cast<double>(queue.under_an_hour) / static_cast<double>(queue.jobs)),
@@ -90,7 +89,8 @@ std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& s
   return "\n" + idle.text(style) +
          wrapped(
              "GPU time free while jobs waited, by why. kept: a job that waits fits, and the policy keeps the GPUs "
-             "(order, reservations), or a power cap does; else why the smallest job that waits does not fit: "
+             "(order, reservations), or a power cap does; limits: they hold back all that wait; else why the smallest "
+             "job that waits does not fit: "
              "fragments of nodes, GPU type, nodes or quota of its queue, CPU, memory or placement on nodes, too few "
              "GPUs",
              terminal_columns) +

@@ -68,7 +68,7 @@ WaitSpan WaitLog::state_now(const OracleView& view) const {
   return span;
 }
 
-// Nothing happens when a job is submitted that waits for others or is held back, and so nothing was seen.
+// Nothing happens when a job is submitted that waits for others, and so nothing was seen.
 void WaitLog::begin_waiting_for_others(const OracleView& view, std::span<const Event> events) {
   now_ = {.kind = WaitSpan::Kind::dependencies, .since = view.listed(job_)};
   is_begun_ = true;
@@ -80,10 +80,6 @@ void WaitLog::begin_waiting_for_others(const OracleView& view, std::span<const E
     now_.waits_for = other;
     return;
   }
-  const bool is_delayed = view.jobs().dependencies().delay(job_) > Time{} && view.limit_of(job_) == no_index;
-  if (cluster_->limits.empty() || is_delayed) return;
-  now_ = {.kind = WaitSpan::Kind::waiting, .since = view.listed(job_), .cause = WaitCause::limit};
-  now_.limit = cluster_->limits.size() == 1 ? 0 : view.limit_of(job_);
 }
 
 void WaitLog::observe(const OracleView& view, std::span<const Event> events) {

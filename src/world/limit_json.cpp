@@ -6,6 +6,7 @@
 
 #include "gpusched/core/named_value.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 #include "src/world/absent_names.hpp"
 #include "src/world/cluster_fields.hpp"
 #include "traces/core/cluster_units.hpp"
@@ -86,6 +87,8 @@ std::string limit_text(const LimitRule& rule) {
     text += (text.empty() ? "" : ", ") +
             quantity_json(rule.most.*amount.member, static_cast<double>(amount.parts)).dump() + amount.unit;
   }
+  if (rule.submitted < unlimited)
+    text += (text.empty() ? "" : ", ") + counted(static_cast<std::uint64_t>(rule.submitted), "job") + " submitted";
   if (rule.per != LimitOwner::all) text += " per " + std::string(name_of(limit_owner_names, rule.per));
   for (const NamesOfLimit& names : names_of_limit) {
     const auto& list = rule.*names.member;

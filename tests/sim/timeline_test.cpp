@@ -62,6 +62,23 @@ TEST(Timeline, TellsWhatIsInService) {
             "18,0,0,0,0,4\n");
 }
 
+// a holds what all may hold together. Nothing happens at 2 and 4, when b and c come, nor when b is given up at 7.
+TEST(Timeline, CountsJobsThatLimitsHoldBack) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.cluster = folder.write("cluster.json", R"({"nodes": [{"gpus": 4}], "limits": [{"gpus": 2}]})");
+  scenario.policies = {"fifo"};
+  scenario.conditions.changes = folder.write("changes.csv", "time_s,job,change,value\n7,b,cancel,\n");
+  EXPECT_EQ(bytes_of(timeline_of(folder, scenario, "a,0,10,2,1000\nb,2,5,2,1000\nc,4,5,1,1000\n")),
+            "time_s,waiting_jobs,running_jobs,waiting_gpus,used_gpus,up_gpus\n"
+            "0,0,1,0,2,4\n"
+            "2,1,1,2,2,4\n"
+            "4,2,1,3,2,4\n"
+            "7,1,1,1,2,4\n"
+            "10,0,1,0,1,4\n"
+            "15,0,0,0,0,4\n");
+}
+
 TEST(Timeline, AnOlderFileGoesWhereNoneIsAskedFor) {
   const TempFolder folder;
   Scenario scenario;

@@ -39,6 +39,7 @@ class JobLimits {
   /// The limits of jobs.
   struct Set {
     std::vector<std::uint32_t> buckets;  ///< numbers of buckets()
+    std::vector<std::uint32_t> rules;    ///< all that hold, by number
     LimitAmounts of_one;                 ///< the most that one job may ask for, alone
   };
 
@@ -47,7 +48,10 @@ class JobLimits {
   /// O(jobs x rules).
   JobLimits(const std::vector<LimitRule>& rules, const JobTable& jobs) {
     if (rules.empty()) return;
-    for (const LimitRule& rule : rules) rules_.push_back(resolve(rule, jobs));
+    for (const LimitRule& rule : rules) {
+      rules_.push_back(resolve(rule, jobs));
+      most_of_rule_.push_back(rule.most);
+    }
     const bool asks_arrays = std::any_of(rules.begin(), rules.end(), [](const LimitRule& rule) {
       return rule.per == LimitOwner::array || !rule.arrays.empty();
     });
@@ -76,6 +80,13 @@ class JobLimits {
   [[nodiscard]] std::uint32_t set_of(JobId job) const { return set_of_job_[index(job)]; }
   /// The set of that number.
   [[nodiscard]] const Set& set(std::uint32_t number) const { return sets_[number]; }
+
+  /// The first rule of `set` that what one job asks for exceeds, by number; no_index: none.
+  [[nodiscard]] std::uint32_t exceeded_by_one(const Set& set, const LimitAmounts& asks) const {
+    if (within(asks, set.of_one)) return no_index;
+    return *std::find_if(set.rules.begin(), set.rules.end(),
+                         [this, &asks](std::uint32_t rule) { return !within(asks, most_of_rule_[rule]); });
+  }
 
   /// What a job of that shape holds when it runs.
   static LimitAmounts amounts_of(const Shape& shape) {
@@ -148,7 +159,7 @@ class JobLimits {
       const LimitRule& rule = rules[number];
       if (!names(resolved, owners)) continue;
       if (rule.per == LimitOwner::job) {
-        lower(set.of_one, rule.most);
+        hold(set, number, rule.most);
         continue;
       }
       const auto column = static_cast<std::size_t>(rule.per) - 1;
@@ -157,12 +168,14 @@ class JobLimits {
       const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
       if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
       set.buckets.push_back(place->second);
-      lower(set.of_one, rule.most);
+      hold(set, number, rule.most);
     }
     sets_.push_back(std::move(set));
   }
 
-  static void lower(LimitAmounts& most, const LimitAmounts& by) {
+  static void hold(Set& set, std::uint32_t rule, const LimitAmounts& by) {
+    set.rules.push_back(rule);
+    LimitAmounts& most = set.of_one;
     most.gpu_milli = std::min(most.gpu_milli, by.gpu_milli);
     most.cpu_milli = std::min(most.cpu_milli, by.cpu_milli);
     most.memory_mib = std::min(most.memory_mib, by.memory_mib);
@@ -172,6 +185,7 @@ class JobLimits {
   std::vector<Resolved> rules_;
   NameTable arrays_;
   std::map<Owners, std::uint32_t> set_of_owners_;
+  std::vector<LimitAmounts> most_of_rule_;
   std::vector<Bucket> buckets_;
   std::vector<Set> sets_;
   std::vector<std::uint32_t> set_of_job_;

@@ -91,7 +91,9 @@ class RunResults {
   /// True when limits hold (Cluster::limits).
   [[nodiscard]] bool has_limits() const { return state().limits().active(); }
   /// True when the job's submission exceeded a limit; end() is that instant, and it never ran.
-  [[nodiscard]] bool is_refused(JobId job) const { return state().limits().is_refused(job); }
+  [[nodiscard]] bool is_refused(JobId job) const { return refused_by(job) != no_index; }
+  /// The limit that refused it: the number of its rule in Cluster::limits; no_index: none did.
+  [[nodiscard]] std::uint32_t refused_by(JobId job) const { return state().limits().refused_by(job); }
   /// True when jobs are ended at the run times that they asked for.
   [[nodiscard]] bool has_time_limits() const { return state().effects.get<detail::TimeLimits>().active(); }
   /// True when the job was ended so.

@@ -276,6 +276,8 @@ class View {
   [[nodiscard]] std::uint32_t limit_of(JobId job) const {
     return state_->limits().holds(job) ? state_->limits().barring_rule(job) : no_index;
   }
+  /// What limits hold back: jobs that are in no queue.
+  [[nodiscard]] const HeldBack& held_back() const { return state_->limits().held_back(); }
   /// Jobs submitted so far: those of id below it. Those that wait for others, or are held back, are among them, and
   /// still `future`.
   [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }

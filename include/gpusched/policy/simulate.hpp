@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <span>
+#include <utility>
 
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/policy/policy.hpp"
@@ -12,7 +13,8 @@
 namespace gpusched {
 
 /// Watches a run. observe() is called with the events of each instant after they were applied, and again with the
-/// starts and preemptions of the decision, if there were any. An observer changes nothing.
+/// starts and preemptions of the decision, if there were any. It is also called, without events, where a limit came to
+/// hold a job back that no policy saw (View::held_back). An observer changes nothing.
 template <class O>
 concept Observer = requires(O observer, const OracleView& view, std::span<const Event> events) {
   observer.observe(view, events);
@@ -25,14 +27,16 @@ template <Policy P, Observer... Observers>
 bool simulate(Engine& engine, P& policy, Observers&... observers) {
   Decision decision = engine.decision();
   detail::ProgressWatch progress(engine.view());
+  HeldBack held;
   while (engine.advance()) {
     const OracleView view = engine.view();
     progress.observe(view, engine.events());
     if constexpr (requires { policy.stopped(); }) {
       if (policy.stopped()) return false;
     }
+    const bool holds_others = std::exchange(held, view.held_back()) != view.held_back();
+    if (holds_others || !engine.events().empty()) (observers.observe(view, engine.events()), ...);
     if (!engine.events().empty()) {
-      (observers.observe(view, engine.events()), ...);
       policy.decide(view, decision);
       engine.apply();
     }

@@ -13,7 +13,17 @@
 #include "gpusched/engine/effects/effect_list.hpp"
 #include "gpusched/engine/job_state.hpp"
 
-namespace gpusched::detail {
+namespace gpusched {
+
+/// Jobs that limits hold back.
+struct HeldBack {
+  std::uint64_t holds = 0;     ///< how often a limit came to hold a job back so far
+  std::uint32_t jobs = 0;      ///< that are held back
+  std::int64_t gpu_milli = 0;  ///< what they ask for, in thousandths of a GPU
+  friend bool operator==(const HeldBack&, const HeldBack&) = default;  ///< field by field
+};
+
+namespace detail {
 
 /// An effect: a job that would exceed a limit if it ran beside those that run is held back: it stands in no queue, and
 /// no policy sees it, so that it blocks nobody (Slurm's reasons QOSMaxJobsPerUserLimit and the like). It takes its
@@ -41,7 +51,9 @@ class Limits {
   /// True when some limit may hold.
   [[nodiscard]] bool active() const { return !limits_.is_empty(); }
   /// Jobs that are held back.
-  [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_; }
+  [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_.jobs; }
+  /// What they ask for together.
+  [[nodiscard]] const HeldBack& held_back() const { return held_back_; }
 
   // ---- submissions ----
   /// A job is submitted: true when that is refused.
@@ -49,22 +61,22 @@ class Limits {
     Job& now = jobs_[index(job)];
     if (now.group == no_index || index(job) < replicas_) return false;
     const JobLimits::Set& set = set_of(now);
-    now.is_refused = !JobLimits::within(groups_[now.group].asks, set.of_one);
-    for (const std::uint32_t bucket : set.buckets) {
-      const std::int64_t most = limits_.buckets()[bucket].submitted;
-      now.is_refused = now.is_refused || (buckets_[bucket].submitted >= most);
+    now.refused_by = limits_.exceeded_by_one(set, groups_[now.group].asks);
+    for (const std::uint32_t number : set.buckets) {
+      const JobLimits::Bucket& bucket = limits_.buckets()[number];
+      if (now.refused_by == no_index && buckets_[number].submitted >= bucket.submitted) now.refused_by = bucket.rule;
     }
-    if (now.is_refused) return true;
+    if (now.refused_by != no_index) return true;
     for (const std::uint32_t bucket : set.buckets) ++buckets_[bucket].submitted;
     return false;
   }
-  /// The job's submission was refused.
-  [[nodiscard]] bool is_refused(JobId job) const { return active() && jobs_[index(job)].is_refused; }
+  /// The limit that refused the job's submission: the number of its rule in Cluster::limits; no_index: none did.
+  [[nodiscard]] std::uint32_t refused_by(JobId job) const { return active() ? jobs_[index(job)].refused_by : no_index; }
 
   template <class Kernel>
   void ended(Kernel&, JobId job) {
     const Job& now = jobs_[index(job)];
-    if (now.group == no_index || now.is_refused || index(job) < replicas_) return;
+    if (now.group == no_index || now.refused_by != no_index || index(job) < replicas_) return;
     for (const std::uint32_t bucket : set_of(now).buckets) --buckets_[bucket].submitted;
   }
 
@@ -82,14 +94,15 @@ class Limits {
   /// It left its queue for that.
   void hold_back(JobId job) {
     put(job, Stay::back);
-    ++held_back_;
+    ++held_back_.jobs;
+    ++held_back_.holds;
   }
   /// True between hold_back() and let_go().
   [[nodiscard]] bool holds(JobId job) const { return active() && jobs_[index(job)].stay == Stay::back; }
   /// It may join its queue again, or is done.
   void let_go(JobId job) {
     take_out(job);
-    --held_back_;
+    --held_back_.jobs;
   }
   /// A job that waits asks for something else from now on.
   void asks(JobId job, const Shape& shape, Time now) {
@@ -196,7 +209,7 @@ class Limits {
     std::uint32_t group = no_index;  ///< no_index: no limit holds for it
     std::uint32_t slot = 0;          ///< in the list of its group that its stay names
     Stay stay = Stay::elsewhere;
-    bool is_refused = false;
+    std::uint32_t refused_by = no_index;
     LimitAmounts has = nothing;  ///< while it runs
   };
   // Jobs of the same limits that ask for the same: all of them may run, or none.
@@ -270,12 +283,14 @@ class Limits {
     Job& job = jobs_[index(id)];
     if (job.group == no_index) return;
     job.stay = stay;
+    if (stay == Stay::back) held_back_.gpu_milli += groups_[job.group].asks.gpu_milli;
     job.slot = static_cast<std::uint32_t>(list_of(job).size());
     list_of(job).push_back(id);
   }
   void take_out(JobId id) {
     Job& job = jobs_[index(id)];
     if (job.stay == Stay::elsewhere) return;
+    if (job.stay == Stay::back) held_back_.gpu_milli -= groups_[job.group].asks.gpu_milli;
     std::vector<JobId>& list = list_of(job);
     jobs_[index(list.back())].slot = job.slot;
     list[job.slot] = list.back();
@@ -290,7 +305,9 @@ class Limits {
   std::map<std::tuple<std::uint32_t, MilliGpu, std::int64_t, std::int64_t>, std::uint32_t> numbers_;  // of groups
   std::vector<std::uint32_t> changed_;                                                                // buckets
   Time due_ = Time::max();
-  std::uint32_t held_back_ = 0, replicas_ = 0;
+  HeldBack held_back_;
+  std::uint32_t replicas_ = 0;
 };
 
-}  // namespace gpusched::detail
+}  // namespace detail
+}  // namespace gpusched

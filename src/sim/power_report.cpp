@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "src/base/number_text.hpp"
@@ -38,11 +39,23 @@ std::vector<Amount> amounts_of(const PowerAccount& account) {
   return amounts;
 }
 
-std::vector<std::int64_t> millionths(const Amount& amount, std::span<const Bill> bills) {
-  std::vector<WideInt> parts;
-  parts.reserve(bills.size());
-  for (const Bill& bill : bills) parts.push_back(amount.of(bill));
+// What jobs and all else have: that adds up to the meter.
+std::vector<std::int64_t> account_millionths(const Amount& amount, const PowerAccount& account) {
+  std::vector<WideInt> parts{amount.of(account.jobs)};
+  for (const Bill& bill : account.others) parts.push_back(amount.of(bill));
   return rounded_parts<WideInt>(parts, amount.per_millionth);
+}
+
+// Rows that have all of what jobs have add up to what the account says of jobs.
+std::vector<std::int64_t> row_millionths(const Amount& amount, const PowerAccount& account,
+                                         std::span<const Bill> rows) {
+  std::vector<WideInt> parts;
+  parts.reserve(rows.size());
+  for (const Bill& bill : rows) parts.push_back(amount.of(bill));
+  if (std::accumulate(parts.begin(), parts.end(), WideInt{0}) != amount.of(account.jobs)) {
+    return rounded_parts<WideInt>(parts, amount.per_millionth);
+  }
+  return rounded_parts<WideInt>(parts, amount.per_millionth, account_millionths(amount, account).front());
 }
 
 Json cap_json(const detail::CapExcess& excess) {
@@ -109,11 +122,9 @@ PowerAccount power_account(const Engine& engine) {
 }
 
 Json power_account_json(const PowerAccount& account) {
-  std::vector<Bill> parts{account.jobs};
-  parts.insert(parts.end(), account.others.begin(), account.others.end());
   Json json = {{"meter", Json::object()}, {"jobs", Json::object()}};
   for (const Amount& amount : amounts_of(account)) {
-    const std::vector<std::int64_t> rounded = millionths(amount, parts);
+    const std::vector<std::int64_t> rounded = account_millionths(amount, account);
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < rounded.size(); ++i) {
       json[i == 0 ? "jobs" : other_names[i - 1]][amount.name] =
@@ -184,7 +195,7 @@ BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bill
   for (const Amount& amount : amounts_of(account)) {
     columns.names += ',';
     columns.names += amount.name;
-    const std::vector<std::int64_t> rounded = millionths(amount, bills);
+    const std::vector<std::int64_t> rounded = row_millionths(amount, account, bills);
     for (std::size_t i = 0; i < bills.size(); ++i) append_decimal(columns.cells[i] += ',', rounded[i], millionth);
   }
   return columns;
@@ -192,7 +203,7 @@ BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bill
 
 void add_bills(const PowerAccount& account, std::span<const Bill> bills, Json& rows) {
   for (const Amount& amount : amounts_of(account)) {
-    const std::vector<std::int64_t> rounded = millionths(amount, bills);
+    const std::vector<std::int64_t> rounded = row_millionths(amount, account, bills);
     for (std::size_t i = 0; i < bills.size(); ++i) {
       rows[i][amount.name] = static_cast<double>(rounded[i]) / static_cast<double>(millionth);
     }

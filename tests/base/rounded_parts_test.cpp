@@ -20,6 +20,8 @@ TEST(RoundedParts, WhatIsLeftGoesToTheLargestRemainders) {
   EXPECT_EQ(rounded({4, 4, 4}, 10), (Parts{1, 0, 0}));
   EXPECT_EQ(rounded({-14, 29}, 10), (Parts{-1, 3}));
   EXPECT_EQ(rounded({}, 10), Parts{});
+  const Parts parts{4, 4, 4};
+  EXPECT_EQ(rounded_parts<std::int64_t>(parts, 10, 2), (Parts{1, 1, 0})) << "12, rounded up";
 }
 
 TEST(RoundedParts, AlwaysAddUpAndNoneIsAUnitOff) {

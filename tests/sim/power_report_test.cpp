@@ -97,7 +97,7 @@ TEST_F(PowerReport, JobsSplitsAndTheRestAddUpToTheMeter) {
     ASSERT_LT(column, jobs[0].size());
     std::int64_t sum = 0;
     for (std::size_t i = 1; i < jobs.size(); ++i) sum += millionths(std::stod(jobs[i][column]));
-    EXPECT_LE(std::abs(sum - millionths(power["jobs"][amount].get<double>())), 1) << amount;
+    EXPECT_EQ(sum, millionths(power["jobs"][amount].get<double>())) << amount;
     for (const auto& [by, rows] : summary["splits"].items()) {
       std::int64_t of_rows = 0;
       for (const json& row : rows) of_rows += millionths(row[amount].get<double>());
@@ -116,7 +116,8 @@ TEST_F(PowerReport, JobsSplitsAndTheRestAddUpToTheMeter) {
   EXPECT_THAT(table_, testing::HasSubstr("carbon kg"));
 }
 
-// The integrals of the meter, of what it emits and of its price over power.csv are the energy, the carbon and the money.
+// The integrals of the meter, of what it emits and of its price over power.csv are the energy, the carbon and the
+// money.
 TEST_F(PowerReport, TheTimelineIntegratesToTheEnergy) {
   const std::string place = run();
   const auto rows = cells_of(bytes_of(place + "/power.csv"));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "src/base/number_text.hpp"
@@ -19,7 +18,7 @@ namespace {
 using detail::WideInt;
 
 constexpr std::int64_t millionth = 1'000'000;
-constexpr std::array<const char*, most_bills> other_names{"idle", "asleep", "waking", "losses"};
+constexpr std::array<const char*, 2 + most_bills> part_names{"jobs", "services", "idle", "asleep", "waking", "losses"};
 
 // An amount of bills, and how many of Bill's units are a millionth of what people use.
 struct Amount {
@@ -39,23 +38,27 @@ std::vector<Amount> amounts_of(const PowerAccount& account) {
   return amounts;
 }
 
-// What jobs and all else have: that adds up to the meter.
+// By part_names: what adds up to the meter.
 std::vector<std::int64_t> account_millionths(const Amount& amount, const PowerAccount& account) {
-  std::vector<WideInt> parts{amount.of(account.jobs)};
+  std::vector<WideInt> parts{amount.of(account.jobs), amount.of(account.services)};
   for (const Bill& bill : account.others) parts.push_back(amount.of(bill));
   return rounded_parts<WideInt>(parts, amount.per_millionth);
 }
 
-// Rows that have all of what jobs have add up to what the account says of jobs.
+// Rows that have all of what jobs have, or services, add up to what the account says of those.
 std::vector<std::int64_t> row_millionths(const Amount& amount, const PowerAccount& account,
                                          std::span<const Bill> rows) {
   std::vector<WideInt> parts;
   parts.reserve(rows.size());
-  for (const Bill& bill : rows) parts.push_back(amount.of(bill));
-  if (std::accumulate(parts.begin(), parts.end(), WideInt{0}) != amount.of(account.jobs)) {
-    return rounded_parts<WideInt>(parts, amount.per_millionth);
+  Bill all;
+  for (const Bill& bill : rows) {
+    parts.push_back(amount.of(bill));
+    all += bill;
   }
-  return rounded_parts<WideInt>(parts, amount.per_millionth, account_millionths(amount, account).front());
+  const bool are_jobs = all == account.jobs;
+  if (!are_jobs && !(all == account.services)) return rounded_parts<WideInt>(parts, amount.per_millionth);
+  const std::vector<std::int64_t> of_parts = account_millionths(amount, account);
+  return rounded_parts<WideInt>(parts, amount.per_millionth, of_parts[are_jobs ? 0 : 1]);
 }
 
 Json cap_json(const detail::CapExcess& excess) {
@@ -114,6 +117,7 @@ PowerAccount power_account(const Engine& engine) {
   const detail::Power& power = engine.power();
   PowerAccount account{.meter = power.meter(),
                        .jobs = power.jobs_bill(),
+                       .services = power.services_bill(),
                        .has_carbon = power.model().knows_carbon(),
                        .has_money = power.model().knows_money()};
   for (std::size_t i = 0; i < most_bills; ++i) account.others[i] = power.bill(static_cast<BillOf>(i));
@@ -123,13 +127,14 @@ PowerAccount power_account(const Engine& engine) {
 
 Json power_account_json(const PowerAccount& account) {
   Json json = {{"meter", Json::object()}, {"jobs", Json::object()}};
+  const bool has_services = account.services.nj != 0 || account.services.rent != 0;
   for (const Amount& amount : amounts_of(account)) {
     const std::vector<std::int64_t> rounded = account_millionths(amount, account);
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < rounded.size(); ++i) {
-      json[i == 0 ? "jobs" : other_names[i - 1]][amount.name] =
-          static_cast<double>(rounded[i]) / static_cast<double>(millionth);
       sum += rounded[i];
+      if (i == 1 && !has_services) continue;
+      json[part_names[i]][amount.name] = static_cast<double>(rounded[i]) / static_cast<double>(millionth);
     }
     json["meter"][amount.name] = static_cast<double>(sum) / static_cast<double>(millionth);
   }
@@ -153,7 +158,11 @@ std::vector<std::string> cap_warnings(const std::string& policy, const PowerAcco
 
 std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   const PowerAccount& first = *runs.front().power;
-  std::vector<std::string> header{"policy", "energy kWh", "of jobs", "idle", "losses", "peak kW"};
+  const bool has_services = first.services.nj != 0;
+  std::vector<std::string> header{"policy", "energy kWh", "of jobs"};
+  if (has_services) header.emplace_back("services");
+  header.insert(header.end(), {"idle", "losses", "peak kW"});
+  const std::size_t peak = header.size() - 1;
   if (first.has_carbon) header.emplace_back("carbon kg");
   if (first.has_money) header.emplace_back("cost $");
   const std::size_t columns = header.size();
@@ -164,12 +173,11 @@ std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& sty
   for (const PolicyRun& run : runs) {
     const PowerAccount& account = *run.power;
     const double idle = other(account, BillOf::idle) + other(account, BillOf::asleep) + other(account, BillOf::waking);
-    std::vector<std::string> cells{run.policy,
-                                   formatted("%.1f", account.meter.kwh()),
-                                   formatted("%.1f", account.jobs.kwh()),
-                                   formatted("%.1f", idle),
-                                   formatted("%.1f", other(account, BillOf::losses)),
-                                   formatted("%.2f", run.metrics.peak_kw.value_or(0))};
+    std::vector<std::string> cells{run.policy, formatted("%.1f", account.meter.kwh()),
+                                   formatted("%.1f", account.jobs.kwh())};
+    if (has_services) cells.push_back(formatted("%.1f", account.services.kwh()));
+    cells.insert(cells.end(), {formatted("%.1f", idle), formatted("%.1f", other(account, BillOf::losses)),
+                               formatted("%.2f", run.metrics.peak_kw.value_or(0))});
     if (account.has_carbon) cells.push_back(formatted("%.2f", account.meter.carbon_kg()));
     if (account.has_money) cells.push_back(formatted("%.2f", account.meter.usd()));
     table.add(std::move(cells));
@@ -178,12 +186,12 @@ std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& sty
     table.rate(column, Best::least, runs, [&](const PolicyRun& run) { return rated(run, figure(run)); });
   };
   rate(1, [](const PolicyRun& run) { return std::optional(run.power->meter.kwh()); });
-  rate(5, [](const PolicyRun& run) { return run.metrics.peak_kw; });
-  if (first.has_carbon) rate(6, [](const PolicyRun& run) { return std::optional(run.power->meter.carbon_kg()); });
-  if (first.has_money)
-    rate(first.has_carbon ? 7 : 6, [](const PolicyRun& run) { return std::optional(run.power->meter.usd()); });
+  rate(peak, [](const PolicyRun& run) { return run.metrics.peak_kw; });
+  if (first.has_carbon)
+    rate(peak + 1, [](const PolicyRun& run) { return std::optional(run.power->meter.carbon_kg()); });
+  if (first.has_money) rate(columns - 1, [](const PolicyRun& run) { return std::optional(run.power->meter.usd()); });
   std::vector<std::size_t> important{1};
-  for (std::size_t column = 6; column < columns; ++column) important.push_back(column);
+  for (std::size_t column = peak + 1; column < columns; ++column) important.push_back(column);
   table.set_important(std::move(important));
   return "\n" + table.text(style) +
          "energy at the meter; idle: of nodes that no job uses, asleep and waking; losses: before the nodes, and "
@@ -204,9 +212,8 @@ BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bill
 void add_bills(const PowerAccount& account, std::span<const Bill> bills, Json& rows) {
   for (const Amount& amount : amounts_of(account)) {
     const std::vector<std::int64_t> rounded = row_millionths(amount, account, bills);
-    for (std::size_t i = 0; i < bills.size(); ++i) {
-      rows[i][amount.name] = static_cast<double>(rounded[i]) / static_cast<double>(millionth);
-    }
+    std::size_t i = 0;
+    for (Json& row : rows) row[amount.name] = static_cast<double>(rounded[i++]) / static_cast<double>(millionth);
   }
 }
 

@@ -19,7 +19,7 @@ struct PolicyRun;
 
 /// Whose the energy of a run was, within the measured span, and how its caps were kept.
 struct PowerAccount {
-  Bill meter = {}, jobs = {};
+  Bill meter = {}, jobs = {}, services = {};
   std::array<Bill, most_bills> others = {};    ///< by BillOf
   std::vector<detail::CapExcess> caps = {};    ///< by number, of the whole run
   bool has_carbon = false, has_money = false;  ///< known at all
@@ -28,8 +28,8 @@ struct PowerAccount {
 /// Precondition: `engine` has finished and knows power.
 PowerAccount power_account(const Engine& engine);
 
-/// {"meter", "jobs", "idle", "asleep", "waking", "losses"}, each with energy_kwh and, where known, carbon_kg,
-/// electricity_usd and gpus_usd; and "caps".
+/// {"meter", "jobs", "services", "idle", "asleep", "waking", "losses"}, each with energy_kwh and, where known,
+/// carbon_kg, electricity_usd and gpus_usd; and "caps".
 nlohmann::ordered_json power_account_json(const PowerAccount& account);
 
 /// A line for each cap that was exceeded: by how much, and how long.
@@ -45,7 +45,7 @@ struct BillColumns {
 };
 BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bills);
 
-/// The same amounts of `bills` in each object of the list `rows`.
+/// The same amounts of `bills` in each object of `rows`, a list or an object, in their order.
 void add_bills(const PowerAccount& account, std::span<const Bill> bills, nlohmann::ordered_json& rows);
 
 /// time_s, draw_w, meter_w; where all nodes are at one place whose signals are known, carbon_kg_per_h and

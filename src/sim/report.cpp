@@ -162,16 +162,16 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
                    {"reconfiguration_gpu_hours", run.reconfiguration_gpu_hours}};
   }
   if (run.power) json["power"] = power_account_json(*run.power);
-  if (!run.services.empty()) json["services"] = services_json(run.services);
+  if (!run.services.empty()) json["services"] = services_json(run.services, run.power);
   if (!run.studies.empty()) json["studies"] = studies_json(run.studies, input.conditions.studies);
   if (run.waits) json["waits"] = waits_json(*run.waits);
   return json;
 }
 
+// None for replicas, which are no jobs.
 std::vector<Bill> bills_of(const Engine& engine) {
-  std::vector<Bill> bills;
-  bills.reserve(engine.jobs().size());
-  for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) bills.push_back(engine.bill(JobId{i}));
+  std::vector<Bill> bills(engine.jobs().size());
+  for (std::uint32_t i = engine.jobs().replicas(); i < bills.size(); ++i) bills[i] = engine.bill(JobId{i});
   return bills;
 }
 
@@ -418,7 +418,7 @@ Result<void> write_services(OutputFolder& folder, const std::string& place, cons
     }
     return {};
   }
-  if (auto done = folder.write(place + "services.csv", services_csv(run.services)); !done) return done;
+  if (auto done = folder.write(place + "services.csv", services_csv(run.services, run.power)); !done) return done;
   if (auto done = folder.write(place + "replicas.csv", intervals_csv(input.cluster, run, true)); !done) return done;
   if (auto done = folder.write(place + "service_levels.csv", service_levels_csv(run)); !done) return done;
   if (auto done = folder.write(place + "latencies.csv", latencies_csv(run)); !done) return done;

@@ -57,8 +57,9 @@ std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& 
          "promised (!: fewer than promised); bound: GPU-hours that any number of replicas needs\n";
 }
 
-Json services_json(const std::vector<ServiceFigures>& services) {
+Json services_json(const std::vector<ServiceFigures>& services, const std::optional<PowerAccount>& power) {
   Json all = Json::object();
+  std::vector<Bill> bills;
   for (const ServiceFigures& service : services) {
     const RequestCounts& requests = service.requests;
     const auto token = [&](double TokenFigures::*figure) {
@@ -88,26 +89,23 @@ Json services_json(const std::vector<ServiceFigures>& services) {
                 {"mean_replicas", service.mean_replicas},
                 {"gpu_hours", service.gpu_hours},
                 {"lower_bound_gpu_hours", service.lower_bound_gpu_hours}};
-    if (service.bill.nj != 0) one["energy_kwh"] = service.bill.kwh();
+    bills.push_back(service.bill);
     all[service.name] = std::move(one);
   }
+  if (power) add_bills(*power, bills, all);
   return all;
 }
 
-std::string services_csv(const std::vector<ServiceFigures>& services) {
+std::string services_csv(const std::vector<ServiceFigures>& services, const std::optional<PowerAccount>& power) {
   std::string text;
-  for (const ServiceFigures& service : services) {
-    const Json row = services_json({service})[service.name];
+  for (const auto& [service, row] : services_json(services, power).items()) {
     if (text.empty()) {
       text = "service";
-      for (const auto& [name, value] : row.items()) {
-        if (name != "energy_kwh") text += ',' + name;
-      }
+      for (const auto& [name, value] : row.items()) text += ',' + name;
       text += '\n';
     }
-    append_csv_field(text, service.name);
+    append_csv_field(text, service);
     for (const auto& [name, value] : row.items()) {
-      if (name == "energy_kwh") continue;
       text += ',';
       if (!value.is_null()) text += value.is_number_float() ? formatted("%.6f", value.get<double>()) : value.dump();
     }

@@ -116,6 +116,37 @@ TEST_F(PowerReport, JobsSplitsAndTheRestAddUpToTheMeter) {
   EXPECT_THAT(table_, testing::HasSubstr("carbon kg"));
 }
 
+TEST_F(PowerReport, ServicesHaveBillsOfTheirOwn) {
+  folder_.write("requests.csv", "arrival_s\n0\n10\n20\n");
+  const std::string rest = R"("requests": {"log": "requests.csv"}, "serves": {"seconds": 7},
+      "replica": {"gpus": 1}, "least": 1, "most": 1})";
+  scenario_.conditions.services =
+      folder_.write("services.json", R"({"services": [{"name": "s", )" + rest + R"(, {"name": "t", )" + rest + "]}");
+  const std::string place = run();
+  const json summary = json::parse(bytes_of(place + "/summary.json"));
+  const json& power = summary["power"];
+  const auto jobs = cells_of(bytes_of(place + "/jobs.csv")), services = cells_of(bytes_of(place + "/services.csv"));
+  ASSERT_EQ(services.size(), 3u);
+  for (const std::string amount : {"energy_kwh", "carbon_kg", "electricity_usd", "gpus_usd"}) {
+    std::int64_t parts = 0;
+    for (const char* const part : {"jobs", "services", "idle", "asleep", "waking", "losses"}) {
+      parts += millionths(power[part][amount].get<double>());
+    }
+    EXPECT_EQ(parts, millionths(power["meter"][amount].get<double>())) << amount;
+    const auto sum_of = [&amount](const auto& rows) {
+      const auto column = static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), amount) - rows[0].begin());
+      std::int64_t sum = 0;
+      for (std::size_t i = 1; i < rows.size(); ++i) sum += millionths(std::stod(rows[i].at(column)));
+      return sum;
+    };
+    EXPECT_EQ(sum_of(jobs), millionths(power["jobs"][amount].get<double>())) << amount;
+    EXPECT_EQ(sum_of(services), millionths(power["services"][amount].get<double>())) << amount;
+    EXPECT_NE(sum_of(services), 0) << amount;
+    for (const char* const service : {"s", "t"}) EXPECT_TRUE(summary["services"][service].contains(amount));
+  }
+  EXPECT_THAT(table_, testing::HasSubstr("of jobs  services  idle"));
+}
+
 // The integrals of the meter, of what it emits and of its price over power.csv are the energy, the carbon and the
 // money.
 TEST_F(PowerReport, TheTimelineIntegratesToTheEnergy) {

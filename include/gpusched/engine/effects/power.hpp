@@ -41,6 +41,7 @@ class Power {
                              [](const NodePower& kind) { return kind.sleep.after < Time::max(); });
     nodes_.resize(world.cluster.nodes.size());
     bills_.resize(world.jobs.size());
+    replicas_ = world.jobs.replicas();
     limits_.assign(world.jobs.size(), static_cast<std::uint8_t>(table().top()));
     levels_ = limits_;
     places_.resize(std::max<std::size_t>(1, model_->places.size()));
@@ -249,10 +250,14 @@ class Power {
 
   /// What the job came to so far, as of the last change of its draw.
   [[nodiscard]] const Bill& bill(JobId job) const { return bills_[index(job)]; }
-  /// Of all jobs, or of what is nobody's, or of the meter, within the measured span, which is over.
+  /// Of all jobs, or of all replicas of services, or of what is nobody's, or of the meter, within the measured span,
+  /// which is over.
   /// \{
   [[nodiscard]] Bill jobs_bill() const {
     return within([](const Sums& sums) { return sums.jobs; });
+  }
+  [[nodiscard]] Bill services_bill() const {
+    return within([](const Sums& sums) { return sums.services; });
   }
   [[nodiscard]] Bill bill(BillOf whose) const {
     return within([whose](const Sums& sums) { return sums.others[static_cast<std::size_t>(whose)]; });
@@ -276,11 +281,12 @@ class Power {
   }
   /// True when the bills of all jobs and of what is nobody's are that of the meter. Precondition: the run is over.
   [[nodiscard]] bool adds_up() const {
-    Bill jobs;
-    for (const Bill& bill : bills_) jobs += bill;
+    Bill jobs, services;
+    for (std::uint32_t i = 0; i < bills_.size(); ++i) (i < replicas_ ? services : jobs) += bills_[i];
     Bill sum = jobs;
+    sum += services;
     for (const Bill& bill : sums_.others) sum += bill;
-    return jobs == sums_.jobs && sum == sums_.meter;
+    return jobs == sums_.jobs && services == sums_.services && sum == sums_.meter;
   }
   /// What all nodes draw now, losses left out, and the most that they drew within the measured span, in milliwatts.
   [[nodiscard]] std::int64_t draw_mw() const { return draw_mw_; }
@@ -337,7 +343,7 @@ class Power {
     }
   };
   struct Sums {
-    Bill meter, jobs;
+    Bill meter, jobs, services;
     std::array<Bill, most_bills> others{};
   };
 
@@ -381,7 +387,7 @@ class Power {
     bill.add(seat.mw, seat.rent, now.time - seat.since.time, now.passed - seat.since.passed);
     seat.since = now;
     bills_[index(seat.occupant.job)] += bill;
-    sums_.jobs += bill;
+    (index(seat.occupant.job) < replicas_ ? sums_.services : sums_.jobs) += bill;
   }
 
   void pay_node(NodeId at, const Mark& now) {
@@ -553,6 +559,7 @@ class Power {
   Time drawn_since_{};
   std::optional<PowerLevels> levels_over_time_;
   bool may_sleep_ = false;
+  std::uint32_t replicas_ = 0;              // the first rows of the table
   std::vector<NodeId> relevelled_;          // since they were measured
   std::vector<const Occupant*> occupants_;  // of measure()
   std::vector<std::int64_t> parts_;         // likewise

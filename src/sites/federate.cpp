@@ -178,6 +178,10 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   auto sites = read_sites(options.sites, options.trace, input.trace.jobs, options.seed);
   if (!sites) return Unexpected{sites.error()};
   input.sites = *std::move(sites);
+  for (const PolicySpec& router : input.routers) {
+    auto made = make_router(router, {.world = &input.sites.world, .seed = options.seed});
+    if (!made) return Unexpected{in_option("routers", made.error())};
+  }
   const bool counts = options.conditions.placement == count_placement;
   if (!counts) input.options.placement = *placement_from_name(options.conditions.placement);
   if (counts) {

@@ -37,7 +37,7 @@ constexpr std::array<SiteFigure, 16> site_figures{
      {"bytes_in", [](const SiteAccount& a) { return static_cast<double>(a.bytes_in); }},
      {"bytes_out", [](const SiteAccount& a) { return static_cast<double>(a.bytes_out); }},
      {"egress_usd", [](const SiteAccount& a) { return a.egress_usd(); }},
-     {"gpus_usd", [](const SiteAccount& a) { return a.rent_usd(); }},
+     {"gpus_usd", [](const SiteAccount& a) { return a.rent_usd() + a.bill.rent_usd(); }},
      {"energy_kwh", [](const SiteAccount& a) { return a.bill.kwh(); }},
      {"carbon_kg", [](const SiteAccount& a) { return a.bill.carbon_kg(); }},
      {"electricity_usd", [](const SiteAccount& a) { return a.bill.electricity_usd(); }},
@@ -266,6 +266,15 @@ std::vector<std::string> federate_notes(const FederateInput& input, const std::v
   lines.insert(lines.end(), input.sites.notes.begin(), input.sites.notes.end());
   if (!runs.empty() && runs.front().clairvoyant)
     lines.push_back("policy " + input.policy.text + " knows true run times, which no real scheduler does");
+  for (const RouterRun& run : runs) {
+    for (SiteId site = 0; site < run.federation->site_count(); ++site) {
+      const Engine& engine = run.federation->engine(site);
+      if (!engine.knows_power()) continue;
+      const std::string whose = run.router + ": site " + input.sites.world.sites[site].name;
+      const std::vector<std::string> exceeded = cap_warnings(whose, power_account(engine));
+      lines.insert(lines.end(), exceeded.begin(), exceeded.end());
+    }
+  }
   return lines;
 }
 

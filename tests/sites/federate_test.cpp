@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
@@ -108,6 +110,45 @@ TEST(Federate, AJobThatFitsNoSiteIsToldBeforeARun) {
   options.trace = folder.write("fewer.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n2,5,10,1,9000\n");
   const auto pooled = load_federate(options, registry);
   EXPECT_TRUE(pooled) << pooled.error().to_string();
+}
+
+// The router before it ran first.
+TEST(Federate, WhatARouterLacksIsToldBeforeARun) {
+  const TempFolder folder;
+  FederateOptions options;
+  options.routers = {"local", "lowest-carbon"};
+  options.trace = folder.write("jobs.csv", job_rows);
+  options.sites = folder.write("sites.json", R"({"sites": [{"name": "eu", "cluster": "1x8", "carbon": 100},
+      {"name": "us", "cluster": "1x8"}], "links": [{"between": ["eu", "us"], "mbps": 8000}]})");
+  const auto input = load_federate(options, PolicyRegistry::standard());
+  ASSERT_FALSE(input);
+  EXPECT_EQ(input.error().to_string(), "routers: lowest-carbon: site 'us' has no carbon");
+}
+
+TEST(Federate, RentsOfPowerFilesAndBrokenCapsAreTold) {
+  const TempFolder folder;
+  folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n0,0,3600,1,1000\n");
+  folder.write("cap.csv", "time_s,cap_w\n0,600\n30,50\n50,600\n");
+  folder.write("power.json", R"({"gpus": {"any": {"idle_w": 30, "full_w": 130}}, "nodes": {"base_w": 40},
+      "rent": {"usd_per_gpu_h": 1.5}, "caps": [{"w": "cap.csv"}]})");
+  FederateOptions options;
+  options.routers = {"local"};
+  options.trace = folder.path() + "/jobs.csv";
+  options.sites = folder.write(
+      "sites.json",
+      R"({"sites": [{"name": "eu", "cluster": "1x2", "usd_per_gpu_h": 2, "power": "power.json", "carbon": 100}]})");
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_federate(options, registry);
+  ASSERT_TRUE(input) << input.error().to_string();
+  static const std::atomic<bool> stop = false;
+  std::vector<RouterRun> runs;
+  runs.push_back(*run_router(*input, input->routers.front(), registry, stop));
+  const auto report = nlohmann::json::parse(federate_json(options, *input, runs));
+  EXPECT_EQ(report["runs"][0]["total"]["gpus_usd"], 3.5) << "one GPU for an hour, at 2 of the site and 1.5 of its file";
+  EXPECT_EQ(report["runs"][0]["total"]["avg_data_wait_s"], 0);
+  const std::vector<std::string> notes = federate_notes(*input, runs);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("local: site eu: power cap 0 was exceeded for 20.0 s, by up to ")) << notes[0];
 }
 
 TEST(Federate, FilesTellSitesAndTransfers) {

@@ -387,6 +387,7 @@ class Federation {
     Engine& engine = at_now(track.site);
     track.stage = Stage::there;
     track.joined = state_.now;
+    track.on_the_way += state_.now - track.sent;
     --state_.loads[track.site].coming;
     engine.join(job);
     track.ran_before = engine.ran(job);
@@ -497,6 +498,7 @@ class Federation {
     track.until = route.until;
     track.then = route.then;
     track.stage = Stage::travels;
+    track.sent = state_.now;
     state_.add_load(job, route.site, 1);
     ++state_.loads[route.site].coming;
     if (route.until != Time::max()) leaving_.push({std::max(route.until, state_.now).us, index(job)});

@@ -18,7 +18,7 @@ namespace gpusched {
 struct SiteAccount {
   std::uint32_t jobs = 0;      ///< that ended there
   SiteSum wait_us = 0;         ///< of them: from eligible to the end, less the time that they ran
-  SiteSum data_wait_us = 0;    ///< the part of it before they joined the queue where they ended
+  SiteSum data_wait_us = 0;    ///< the part of it on their way, or without what they need
   SiteSum jct_us = 0;          ///< from eligible to the end
   SiteSum held = 0;            ///< GPUs, by whomever: thousandths times microseconds
   SiteSum rent = 0;            ///< those times millionths of USD a GPU hour (Site::usd_per_gpu_h)
@@ -75,8 +75,7 @@ inline void add_job(const Federation& federation, JobId job, SiteAccount& accoun
   ++account.jobs;
   account.jct_us += jct.us;
   account.wait_us += (jct - engine.ran(job)).us;
-  const Time ran_elsewhere = federation.state().tracks[index(job)].ran_before;
-  account.data_wait_us += (federation.joined(job) - federation.eligible(job) - ran_elsewhere).us;
+  account.data_wait_us += federation.state().tracks[index(job)].on_the_way.us;
   account.held += engine.gpu_time(job).held();
 }
 

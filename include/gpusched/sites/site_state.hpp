@@ -52,6 +52,8 @@ struct JobTrack {
   Time joined = Time::max();      ///< its queue, at its last site
   Time until = Time::max();       ///< see `then`
   Time ran_before{};              ///< elsewhere, when it joined
+  Time sent{};                    ///< when it was last sent to a site
+  Time on_the_way{};              ///< how long it waited for its journeys and for what it needs, all together
   std::int64_t predicted_us = 0;  ///< its part of its site's backlog
 };
 

@@ -34,7 +34,9 @@ inline PowerModel changing_signals(Time shift = {}) {
   model.places = {{.carbon_g_per_kwh = changing_signal(changing_carbon, shift),
                    .usd_per_mwh = changing_signal(changing_price, shift)}};
   for (int type = 0; type < 16; ++type) {
-    model.gpus.push_back({.load = {.idle_w = 20.0 + type, .full_w = 200.0 + 30 * type}, .limits = {}});
+    const double full_w = 200.0 + 30 * type;
+    model.gpus.push_back({.load = {.idle_w = 20.0 + type, .full_w = full_w},
+                          .limits = {{full_w / 2, 0.5, 700'000}, {full_w, 1, reference_rate}}});
   }
   model.kinds = {{.base_w = 50, .cpu = {.idle_w = 20, .full_w = 120}, .cpus = 2}};
   model.kind_of.assign(std::size_t{1} << 14, 0);

@@ -167,6 +167,14 @@ class Decision {
     return Verdict::ok;
   }
 
+  /// Calls visit(JobId) for the jobs that this decision has started so far, in order.
+  template <class Visit>
+  void for_each_start(Visit visit) const {
+    for (const detail::Command& command : state_->commands) {
+      if (command.kind == detail::CommandKind::start && !command.withdrawn) visit(command.job);
+    }
+  }
+
   /// Asks for a decision at time `t`, whatever else happens.
   Verdict wake(Time t) {
     if (t <= state_->now) return Verdict::in_the_past;
@@ -188,8 +196,9 @@ class Decision {
   /// Ends hold().
   Verdict resume(JobId job) { return set_held(job, detail::CommandKind::resume); }
 
-  /// Sets the power limit of the GPUs of a running job, in this run and later ones, to the greatest setting of their
-  /// type (GpuPower) that is not above `watts`, or to the least there is. A cap may set them lower.
+  /// Sets the power limit of the GPUs of a running job to the greatest setting of their type (GpuPower) that is not
+  /// above `watts`, or to the least there is. Later runs keep it; on another type, the setting of that place among its
+  /// own. A cap may set them lower.
   Verdict limit_power(JobId job, double watts) {
     if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
     add(detail::CommandKind::limit_power, job, Time{Signal::to_micro(watts)});

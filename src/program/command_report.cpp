@@ -17,12 +17,12 @@ namespace {
 
 struct ReportArguments {
   std::vector<std::string> folders;
-  std::string out = "report.html";
+  std::string out = "report.html", title;
   std::string csv;
 };
 
 int write_report(const ReportArguments& arguments) {
-  const auto report = make_report(arguments.folders);
+  const auto report = make_report(arguments.folders, arguments.title);
   if (!report) return complain(report.error(), can_report() ? exit_bad_input : exit_failed);
   std::optional<OutputFolder> folder;
   if (!arguments.csv.empty() && !report->csv.empty()) {
@@ -51,13 +51,14 @@ void add_report_command(CLI::App& program, int& exit_code) {
                    "what replay, evaluate, compare, sweep, search or train wrote by --out")
       ->required();
   command->add_option("-o,--out", arguments->out, "the page");
+  command->add_option("--title", arguments->title, "what stands above the page");
   command->add_option("--csv", arguments->csv, "folder for the data of each figure; by default the page alone has it");
   command->footer(
       "Examples:\n"
       "  gpusched replay jobs.csv --cluster 8x8 --policy fifo,sjf,las --out results\n"
       "  gpusched report results\n"
       "  gpusched sweep grid.json --out grid && gpusched report grid\n"
-      "  gpusched report load1 load2 load3 --out loads.html --csv figures\n");
+      "  gpusched report load1 load2 load3 --title 'Three loads' --out loads.html\n");
   command->callback([arguments, &exit_code] { exit_code = write_report(*arguments); });
 }
 

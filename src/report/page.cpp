@@ -135,13 +135,15 @@ std::string html_page(const PageContent& content) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' "
       "'unsafe-eval'; "
       "style-src 'unsafe-inline'; img-src data: blob:\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>gpusched report</title>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+      html_text(content.title) +
+      "</title>\n"
       "<link rel=\"icon\" href=\"data:,\">\n<style id=\"colours\">\n";
   html += page_file("colours.css");
   html += "</style>\n<style>\n";
   html += page_file("report.css");
-  html += "</style>\n</head>\n<body>\n<header>\n<h1>gpusched report</h1>\n" + list_html("facts", content.facts) +
-          "</header>\n" + links_html(content.figures) +
+  html += "</style>\n</head>\n<body>\n<header>\n<h1>" + html_text(content.title) + "</h1>\n" +
+          list_html("facts", content.facts) + "</header>\n" + links_html(content.figures) +
           "<noscript><p>The tables stand here; the charts are drawn by a script of this page.</p></noscript>\n<main>\n";
   if (!content.notes.empty())
     html += "<section>\n<h2>Notes</h2>\n" + list_html("quiet", content.notes) + "</section>\n";

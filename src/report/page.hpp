@@ -13,6 +13,7 @@ namespace gpusched {
 
 /// What a page shows, from top to bottom. No text in it is markup.
 struct PageContent {
+  std::string title = "gpusched report";
   std::vector<std::string> facts;  ///< what was run: a line a folder
   std::vector<std::string> notes;
   std::vector<std::string> runs;         ///< names that figures are drawn of

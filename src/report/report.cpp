@@ -106,7 +106,7 @@ PageContent content_of(ReportInput input) {
 
 bool can_report() { return !vega_modules().empty(); }
 
-Result<Report> make_report(const std::vector<std::string>& folders) {
+Result<Report> make_report(const std::vector<std::string>& folders, const std::string& title) {
   if (!can_report()) {
     return unexpected(
         "this build draws no reports, because it was made without Vega: install libjs-vega, then configure and build "
@@ -114,7 +114,8 @@ Result<Report> make_report(const std::vector<std::string>& folders) {
   }
   auto input = read_run_folders(folders);
   if (!input) return Unexpected{input.error()};
-  const PageContent content = content_of(*std::move(input));
+  PageContent content = content_of(*std::move(input));
+  if (!title.empty()) content.title = title;
   Report report{.html = html_page(content), .csv = {}};
   for (const Figure& figure : content.figures) report.csv.emplace_back(figure.id + ".csv", figure.csv);
   return report;

@@ -19,8 +19,8 @@ struct Report {
 /// False where the build did not find Vega: make_report() then fails.
 bool can_report();
 
-/// Reads the folders and writes the page. The same files under the same names give the same bytes. Errors: as
-/// read_run_folders(); the build has no Vega.
-Result<Report> make_report(const std::vector<std::string>& folders);
+/// Reads the folders and writes the page, whose title is `title`; empty: its own. The same files under the same names
+/// give the same bytes. Errors: as read_run_folders(); the build has no Vega.
+Result<Report> make_report(const std::vector<std::string>& folders, const std::string& title = {});
 
 }  // namespace gpusched

@@ -134,8 +134,10 @@ std::string backfill_json(const BackfillInfo& way) { return json_text(row_json(w
 std::string policy_list_text(const PolicyRegistry& registry) {
   std::size_t width = 0;
   for (const PolicyInfo& policy : registry.rows()) width = std::max(width, policy.name.size());
+  width += 2;
   const auto line = [width](const auto& row) {
-    return row.name + std::string(width - row.name.size() + 2, ' ') + row.summary + "\n";
+    return row.name + std::string(width - row.name.size(), ' ') +
+           wrapped(row.summary, terminal_columns - width, width) + "\n";
   };
   std::string text;
   for (const PolicyInfo& policy : registry.rows()) text += line(policy);

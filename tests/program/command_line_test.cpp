@@ -75,6 +75,8 @@ TEST_F(CommandLine, DescribesWaysOfBackfilling) {
   EXPECT_EQ(json::parse(run("policies easy --json").out)["name"], "easy");
   EXPECT_THAT(run("policies rl:x").out, StartsWith("rl:DIR: a scheduler"));
   EXPECT_THAT(run("policies rl:x").out, HasSubstr("'rl:DIR{sample=false}'"));
+  std::istringstream lines(run("policies").out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   expect_refused("policies none", "unknown policy 'none'");
 }
 

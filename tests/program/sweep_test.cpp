@@ -125,7 +125,9 @@ TEST_F(SweepProgram, ASweepThatRunsIsDrawnAsFarAsItIsThere) {
   EXPECT_EQ(run("report " + out() + " --out " + folder_.path() + "/page.html").code, 0);
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   end_of(child);
-  EXPECT_EQ(run("report " + out() + " --out " + folder_.path() + "/page.html").code, 0);
+  EXPECT_EQ(run("report " + out() + " --title 'One & <two>' --out " + folder_.path() + "/page.html").code, 0);
+  EXPECT_THAT(bytes_of(folder_.path() + "/page.html"), testing::AllOf(HasSubstr("<title>One &amp; &lt;two&gt;</title>"),
+                                                                      HasSubstr("<h1>One &amp; &lt;two&gt;</h1>")));
 }
 
 TEST_F(SweepProgram, ASignalEndsItInOrderAndTheNextStartGoesOn) {

@@ -187,7 +187,7 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   if (counts) {
     if (auto done = pool(input.sites); !done) return Unexpected{done.error()};
   }
-  if (auto done = check_fits_a_site(input.trace.jobs, input.sites.clusters, options.trace); !done) {
+  if (auto done = check_fits_a_site(input.trace.jobs, input.sites.clusters, input.sites.world, options.trace); !done) {
     return Unexpected{done.error()};
   }
   input.options.preemption = options.conditions.preemption;

@@ -76,6 +76,23 @@ std::string demand(const Shape& shape) {
   return text;
 }
 
+// Where links lead from a site, over however many others.
+std::vector<bool> sites_behind(const SiteWorld& world, SiteId home) {
+  std::vector<bool> reached(world.sites.size());
+  std::vector<SiteId> next{home};
+  reached[home] = true;
+  while (!next.empty()) {
+    const SiteId from = next.back();
+    next.pop_back();
+    for (SiteId to = 0; to < world.sites.size(); ++to) {
+      if (reached[to] || world.link(from, to) == nullptr) continue;
+      reached[to] = true;
+      next.push_back(to);
+    }
+  }
+  return reached;
+}
+
 std::string what_asks(const JobTable& jobs, JobId job) {
   const std::string& spec = jobs.gpu_specs()[jobs.shape(job).gpu_spec];
   return "job '" + jobs.external_id(job) + "' asks for " + demand(jobs.shape(job)) +
@@ -84,20 +101,34 @@ std::string what_asks(const JobTable& jobs, JobId job) {
 
 }  // namespace
 
-Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> sites, const std::string& file) {
+Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> sites, const SiteWorld& world,
+                               const std::string& file) {
   std::vector<EmptyClusterFit> fits;
   fits.reserve(sites.size());
   for (const Cluster& site : sites) fits.emplace_back(jobs, site);
-  std::vector<JobId> misfits;
+  std::vector<std::vector<bool>> ways(sites.size());  // by home, once asked for
+  std::vector<JobId> misfits, stranded;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const auto holds = [i](EmptyClusterFit& fit) { return fit.holds(JobId{i}); };
-    if (std::none_of(fits.begin(), fits.end(), holds)) misfits.push_back(JobId{i});
+    const JobId job{i};
+    const SiteId home = world.place(job).home;
+    if (ways[home].empty()) ways[home] = sites_behind(world, home);
+    bool fits_one = false, fits_near = false;
+    for (SiteId site = 0; site < sites.size() && !fits_near; ++site) {
+      const bool holds = fits[site].holds(job);
+      fits_one = fits_one || holds;
+      fits_near = holds && ways[home][site];
+    }
+    if (!fits_near) (fits_one ? stranded : misfits).push_back(job);
   }
-  if (misfits.empty()) return {};
-  return Unexpected{Error{.message = what_asks(jobs, misfits.front()) +
-                                     ", which no site can ever provide; such jobs: " + std::to_string(misfits.size()) +
-                                     "; leave them out with --where",
-                          .file = file}};
+  const auto error = [&](const std::vector<JobId>& some, const std::string& why) {
+    return Unexpected{Error{.message = what_asks(jobs, some.front()) + ", which " + why +
+                                       "; such jobs: " + std::to_string(some.size()) + "; leave them out with --where",
+                            .file = file}};
+  };
+  if (!misfits.empty()) return error(misfits, "no site can ever provide");
+  if (stranded.empty()) return {};
+  return error(stranded, "no site can ever provide to which links lead from its home, '" +
+                             world.sites[world.place(stranded.front()).home].name + "'");
 }
 
 Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode) {

@@ -10,6 +10,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/sites/site_world.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -27,7 +28,9 @@ constexpr Oversize oversize_from_word(std::string_view word) {
 /// (the report counts them), or clamps gangs to as many tasks as fit.
 Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode);
 
-/// Error: a job fits none of the empty clusters of `sites`. `file`: the trace, for the message.
-Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> sites, const std::string& file);
+/// Error: a job fits none of the empty clusters of `sites`, or none to which links lead from its home. `file`: the
+/// trace, for the message.
+Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> sites, const SiteWorld& world,
+                               const std::string& file);
 
 }  // namespace gpusched

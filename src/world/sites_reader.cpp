@@ -349,7 +349,7 @@ Result<SitesOfRun> read_fitting_sites(const std::string& path, const std::string
                                       std::uint64_t seed) {
   auto sites = read_sites(path, trace, jobs, seed);
   if (!sites) return sites;
-  if (auto fits = check_fits_a_site(jobs, sites->clusters, trace); !fits) return Unexpected{fits.error()};
+  if (auto fits = check_fits_a_site(jobs, sites->clusters, sites->world, trace); !fits) return Unexpected{fits.error()};
   return sites;
 }
 

@@ -106,6 +106,19 @@ TEST(Federate, AJobThatFitsNoSiteIsToldBeforeARun) {
   EXPECT_EQ(input.error().to_string(),
             options.trace +
                 ": job '2' asks for 9 GPUs, which no site can ever provide; such jobs: 2; leave them out with --where");
+  const std::string one_way = R"("links": [{"from": "a", "to": "b", "mbps": 8}])";
+  folder.write("sites.json", R"({"sites": [{"name": "a", "cluster": "3x4"}, {"name": "b", "cluster": "1x8"}]})");
+  options.trace = folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task,site\n1,0,10,1,8000,a\n");
+  const auto apart = load_federate(options, registry);
+  ASSERT_FALSE(apart);
+  EXPECT_EQ(apart.error().to_string(), options.trace +
+                                           ": job '1' asks for 8 GPUs, which no site can ever provide to "
+                                           "which links lead from its home, 'a'; such jobs: 1; leave them "
+                                           "out with --where");
+  folder.write("sites.json",
+               R"({"sites": [{"name": "a", "cluster": "3x4"}, {"name": "b", "cluster": "1x8"}], )" + one_way + "}");
+  const auto linked = load_federate(options, registry);
+  EXPECT_TRUE(linked) << linked.error().to_string();
   options.conditions.placement = "count";  // without nodes 9 GPUs are 9 GPUs
   options.trace = folder.write("fewer.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n2,5,10,1,9000\n");
   const auto pooled = load_federate(options, registry);

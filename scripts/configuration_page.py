@@ -56,7 +56,8 @@ REFUSED = (
     ("shuffled windows of `train`",
      "a log of outages in `--failures`; `--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`, `--power`"),
     ("several `cluster_scales` of `train`", "`--failures`, `--changes`, `--power`"),
-    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`, `--services`, `--trials`"),
+    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`, `--services`, `--trials`, `--slurm-conf`, `--slurm-qos`, `--limits`"),
+    ("`--sites`", "`--cluster`, `--slurm-conf`, `--limits`; of `evaluate` also `--slurm-qos`"),
 )
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),

@@ -143,7 +143,10 @@ int compare_worlds(const Asked<Scenario>& asked, const CompareArguments& argumen
     for (const std::string& line : world.options.conditions.all_notes()) note(world.world.name + ": " + line);
     if (!world.same_jobs) note(world.world.name + ": its jobs are not those of the base, so that nothing is paired");
   }
-  for (const std::string& line : left_out_lines(plan->worlds.front().input.trace.report)) note(line);
+  const ReplayInput& base = plan->worlds.front().input;
+  for (const auto& lines : {left_out_lines(base.trace.report), base.slurm.unused_lines(), base.slurm.notes}) {
+    for (const std::string& line : lines) note(line);
+  }
   return deliver(*plan, *outcome, execution, folder);
 }
 

@@ -63,6 +63,7 @@ constexpr Heading headings[] = {
     {"formats", "The trace"},
     {"columns", "The trace"},
     {"history_jobs", "The trace"},
+    {"limits", "The cluster"},
     {"placement", "The cluster"},
     {"oversize", "The cluster"},
     {"seed", "The cluster"},

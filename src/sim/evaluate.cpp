@@ -10,7 +10,9 @@
 #include "src/policies/burst/router_table.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/run_fields.hpp"
 #include "src/sim/site_stretch.hpp"
+#include "src/sim/stretch_run.hpp"
 #include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
@@ -75,17 +77,11 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   if (!cluster) return Unexpected{cluster.error()};
   const auto columns = value_for(scenario.columns, index, count, "columns", "");
   if (!columns) return Unexpected{columns.error()};
-  const InputRequest request{.trace = scenario.traces[index],
-                             .reading = {.format = *format,
-                                         .columns = *columns,
-                                         .where = scenario.where,
-                                         .qos = scenario.qos,
-                                         .seed = scenario.seed,
-                                         .drop_bad_rows = scenario.drop_bad_rows,
-                                         .backlog = scenario.backlog},
-                             .cluster = *cluster,
-                             .placement = scenario.conditions.placement,
-                             .oversize = oversize_from_word(scenario.oversize)};
+  InputRequest request = common_request(scenario);
+  request.trace = scenario.traces[index];
+  request.reading.format = *format;
+  request.reading.columns = *columns;
+  request.cluster = *cluster;
   auto input =
       scenario.sites.empty() ? load_input(request, {.cluster = "clusters"}) : input_of_sites(request, scenario);
   if (!input) return input;
@@ -137,6 +133,16 @@ Result<void> add_sites(const EvaluateScenario& scenario, const Lineup& lineup, c
   return {};
 }
 
+// Rows have the names that the user gave, also where slurm.conf says how to backfill.
+void note_backfilling(const Lineup& lineup, const PolicyRegistry& registry, EvaluationInput& input) {
+  if (!input.run.slurm.conf || input.options.backfill) return;
+  for (const PolicySpec& policy : lineup.policies) {
+    const PolicySpec run = contestant_spec(registry, policy, input.options, input.run.trace.jobs);
+    if (run.text == policy.text) continue;
+    input.run.slurm.notes.push_back(input.run.slurm.files().front() + ": " + policy.text + " runs as " + run.text);
+  }
+}
+
 Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t index, const Lineup& lineup,
                                  EvaluationMode mode, const PolicyRegistry& registry) {
   auto run = read_input(scenario, index);
@@ -159,6 +165,8 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
   if (!backfill) return Unexpected{in_option("backfill", backfill.error())};
   input.options.backfill = *std::move(backfill);
+  input.options.slurm = std::make_shared<const SlurmSite>(input.run.slurm);
+  note_backfilling(lineup, registry, input);
   input.log = log_of(scenario, windows);
   if (replicas > 0) {
     input.log.first += replicas;
@@ -243,7 +251,11 @@ Json trace_manifest(const EvaluationInput& input) {
 Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, const Execution& execution) {
   Json traces = Json::array();
   for (const EvaluationInput& input : plan.inputs) traces.push_back(trace_manifest(input));
-  return evaluate_manifest(scenario, traces, plan.files, execution);
+  Json manifest = evaluate_manifest(scenario, traces, plan.files, execution);
+  for (const EvaluationInput& input : plan.inputs) {
+    if (!input.run.slurm.files().empty()) manifest["slurm"] = slurm_json(input.run.slurm);  // the same of every trace
+  }
+  return manifest;
 }
 
 }  // namespace
@@ -319,6 +331,7 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
   std::vector<std::string> names = files_of(scenario.conditions);
   for (const std::string& cluster : scenario.clusters) names.push_back(cluster_without_added(cluster));
   for (const EvaluationInput& input : plan.inputs) {
+    for (std::string& file : input.run.slurm.files()) names.push_back(std::move(file));
     if (input.options.sites != nullptr)
       names.insert(names.end(), input.options.sites->files.begin(), input.options.sites->files.end());
   }
@@ -452,8 +465,25 @@ Result<EvaluationOutcome> run_evaluation(const EvaluationPlan& plan, const Polic
   return outcome;
 }
 
-std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
+namespace {
+
+// Of the files of Slurm, which are those of every trace.
+std::vector<std::string> slurm_notes(const EvaluationPlan& plan) {
   std::vector<std::string> notes;
+  for (const EvaluationInput& input : plan.inputs) {
+    for (const auto& lines : {input.run.slurm.unused_lines(), input.run.slurm.notes}) {
+      for (const std::string& line : lines) {
+        if (std::find(notes.begin(), notes.end(), line) == notes.end()) notes.push_back(line);
+      }
+    }
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
+  std::vector<std::string> notes = slurm_notes(plan);
   for (const EvaluationInput& input : plan.inputs) {
     for (const auto& lines :
          {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),

@@ -79,7 +79,8 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
 Result<EvaluationOutcome> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
                                          std::uint64_t threads, EvaluationProgress& progress);
 
-/// What a careful reader should know: rows left out, jobs outside the virtual clusters; one line each.
+/// What a careful reader should know: settings of Slurm that are not used, rows left out, jobs outside the virtual
+/// clusters; one line each.
 std::vector<std::string> evaluation_notes(const EvaluationPlan& plan);
 
 /// The table, or for several traces the matrix; of logs one table after the other.

@@ -38,6 +38,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       {"columns", "--columns",
        "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...; once, or once for each trace", &s.columns},
   };
+  append_fields(fields, slurm_fields(s));
   append_fields(fields, reading_fields(s));
   append_fields(
       fields,
@@ -47,6 +48,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
            "once or "
            "once for each trace; by default what the trace states",
            &s.clusters},
+          common.limits,
           common.oversize,
           {"sites", "--sites", "JSON of sites, as federate takes it, in place of a cluster", &s.sites},
           {.path = "routers",
@@ -189,6 +191,13 @@ Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
     return bad_option("protocol", "expected windows beside --sites");
   if (!scenario.sites.empty() && !scenario.clusters.empty())
     return bad_option("clusters", "expected none beside --sites, whose file has the clusters");
+  if (!scenario.sites.empty() && !scenario.slurm_conf.empty())
+    return bad_option("trace.slurm_conf", "expected none beside --sites, whose file has the clusters");
+  if (!scenario.sites.empty() && !scenario.limits.empty())
+    return bad_option("limits", "expected none beside --sites, which have no limits");
+  if (!scenario.sites.empty() && !scenario.slurm_qos.empty())
+    return bad_option("trace.slurm_qos", "expected none beside --sites, which have no limits; --qos gives priorities");
+  if (auto once = check_qos_and_limits(scenario); !once) return once;
   if (scenario.from > scenario.to) {
     return Unexpected{Error{.message = "expected a fraction not above that of --to", .field = "windows.from"}};
   }

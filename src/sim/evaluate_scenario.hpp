@@ -27,8 +27,11 @@ struct EvaluateScenario {
   std::vector<std::string> clusters;  ///< default: what the trace states
   std::string where;                  ///< which jobs to read, as JobFilter takes it; empty: all
   bool drop_bad_rows = false;
-  bool backlog = false;  ///< keep jobs that had not ended when the log was written
-  std::string qos;       ///< priorities by quality of service, as QosWeights takes them
+  bool backlog = false;    ///< keep jobs that had not ended when the log was written
+  std::string qos;         ///< priorities by quality of service, as QosWeights takes them
+  std::string slurm_conf;  ///< slurm.conf of the cluster, as read_slurm_conf() takes it; empty: none
+  std::string slurm_qos;   ///< the table of its QOS, as read_slurm_qos() takes it; empty: none
+  std::string limits;      ///< beside those of the clusters, as parse_limits() takes them; empty: none
   std::string oversize = "error";
   std::string sites;                 ///< as read_sites() takes it; empty: one cluster
   std::vector<std::string> routers;  ///< each as parse_routers() takes it; none: local, where there are sites

@@ -38,7 +38,7 @@ Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const
                               .runtime = &options.conditions.runtime.model,
                               .power = &options.conditions.power.model};
   for (const PolicySpec& spec : policies) {
-    auto made = make_policy(registry, contestant_spec(registry, spec, options), context);
+    auto made = make_policy(registry, contestant_spec(registry, spec, options, trace), context);
     if (!made) return Unexpected{made.error()};
   }
   return {};
@@ -98,7 +98,7 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
     if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const PolicySpec spec = contestant_spec(registry, policies[i], options);
+    const PolicySpec spec = contestant_spec(registry, policies[i], options, trace);
     scores[i].run_times = known_run_times(registry, spec, trace, scores[i].clairvoyant);
   }
   for (const PolicyScores& own : scores) {

@@ -21,6 +21,7 @@
 #include "src/sim/metric_table.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/world/sites_reader.hpp"
+#include "src/world/slurm_site.hpp"
 
 namespace gpusched {
 
@@ -67,6 +68,8 @@ struct EvaluationOptions {
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
   /// Of all jobs; policies then are texts as routed_policy() takes them. Null: one cluster.
   std::shared_ptr<const SitesOfRun> sites = {};
+  /// Whose slurm.conf gives policies `slurm` their parameters. Null: nobody's.
+  std::shared_ptr<const SlurmSite> slurm = {};
 };
 
 /// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run

@@ -169,8 +169,8 @@ Result<std::vector<std::vector<LogScores>>> run_log_of(const JobTable& trace, co
     for (std::size_t q = 0; q < quantities.size(); ++q) {
       LogScores scores = scores_of(own, log, quantities[q]);
       scores.policy = policies[policy].text;
-      scores.run_times =
-          known_run_times(registry, contestant_spec(registry, policies[policy], options), trace, scores.clairvoyant);
+      const PolicySpec spec = contestant_spec(registry, policies[policy], options, trace);
+      scores.run_times = known_run_times(registry, spec, trace, scores.clairvoyant);
       result[q].push_back(std::move(scores));
     }
   }

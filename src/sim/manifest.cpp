@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "src/base/build_info.hpp"
 #include "traces/core/input_file.hpp"
@@ -30,6 +31,14 @@ Json trace_json(const TraceReport& report) {
 
 Json cluster_json(const Cluster& cluster) {
   return {{"name", cluster.name}, {"nodes", cluster.nodes.size()}, {"gpus", cluster.total_gpus()}};
+}
+
+Json slurm_json(const SlurmSite& site) {
+  Json list = Json::array();
+  for (const UnusedSetting& setting : site.unused) {
+    list.push_back({{"file", setting.file}, {"line", setting.line}, {"key", setting.key}, {"value", setting.value}});
+  }
+  return {{"unused", std::move(list)}};
 }
 
 std::vector<std::string> existing_files(const std::vector<std::string>& names) {

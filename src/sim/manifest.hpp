@@ -10,6 +10,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/world/slurm_site.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -22,6 +23,9 @@ Json trace_json(const TraceReport& report);
 
 /// A cluster's name and size.
 Json cluster_json(const Cluster& cluster);
+
+/// The settings of Slurm's files that changed nothing: {"unused": [{"file", "line", "key", "value"}]}.
+Json slurm_json(const SlurmSite& site);
 
 /// Those of `names` that are files, each once.
 std::vector<std::string> existing_files(const std::vector<std::string>& names);

@@ -20,17 +20,13 @@
 #include "src/sim/estimate_log.hpp"
 #include "src/sim/idle_log.hpp"
 #include "src/sim/manifest.hpp"
+#include "src/sim/run_fields.hpp"
 #include "src/sim/slurm_parameters.hpp"
 #include "src/sim/stoppable_policy.hpp"
 #include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {
-
-// There are replicas or trials.
-bool runs_without_jobs(const Scenario& scenario) {
-  return !scenario.conditions.services.empty() || !scenario.conditions.trials.empty();
-}
 
 // Of the jobs, numbered from 0 on, whatever is in front of them by now.
 Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& table) {
@@ -305,20 +301,12 @@ std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
 }  // namespace
 
 InputRequest input_request(const Scenario& scenario) {
-  return {.trace = scenario.trace,
-          .reading = {.format = scenario.format,
-                      .columns = scenario.columns,
-                      .where = scenario.where,
-                      .qos = scenario.qos,
-                      .seed = scenario.seed,
-                      .drop_bad_rows = scenario.drop_bad_rows,
-                      .backlog = scenario.backlog},
-          .cluster = scenario.cluster,
-          .slurm_conf = scenario.slurm_conf,
-          .slurm_qos = scenario.slurm_qos,
-          .placement = scenario.conditions.placement,
-          .oversize = oversize_from_word(scenario.oversize),
-          .has_services = runs_without_jobs(scenario)};
+  InputRequest request = common_request(scenario);
+  request.trace = scenario.trace;
+  request.reading.format = scenario.format;
+  request.reading.columns = scenario.columns;
+  request.cluster = scenario.cluster;
+  return request;
 }
 
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {

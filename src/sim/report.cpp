@@ -95,15 +95,6 @@ Json recorded_json(const RecordedWaits& recorded) {
           {"avg_bounded_slowdown", recorded.avg_bounded_slowdown}};
 }
 
-// The settings of Slurm's files that changed nothing.
-Json unused_json(const SlurmSite& site) {
-  Json list = Json::array();
-  for (const UnusedSetting& setting : site.unused) {
-    list.push_back({{"file", setting.file}, {"line", setting.line}, {"key", setting.key}, {"value", setting.value}});
-  }
-  return list;
-}
-
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                    const Execution& execution) {
   Json policies = Json::array();
@@ -138,7 +129,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
                    {"policies", policies},
                    {"warnings", report_warnings(input, runs)},
                    {"execution", execution_json(execution, scenario.threads, scenario.out)}});
-  if (!input.slurm.files().empty()) manifest["slurm"] = {{"unused", unused_json(input.slurm)}};
+  if (!input.slurm.files().empty()) manifest["slurm"] = slurm_json(input.slurm);
   if (input.recorded) manifest["recorded"] = recorded_json(*input.recorded);
   for (const MissingPolicy& missing : execution.missing) {
     manifest["missing"].push_back({{"policy", missing.policy}, {"why", missing.why}});

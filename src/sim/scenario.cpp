@@ -29,14 +29,7 @@ FieldTable scenario_fields(Scenario& s) {
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...", &s.columns},
   };
-  append_fields(
-      fields,
-      {{"trace.slurm_conf", "--slurm-conf",
-        "slurm.conf of the cluster: parameters of the policy slurm, limits of partitions and, without --cluster, the "
-        "nodes",
-        &s.slurm_conf},
-       {"trace.slurm_qos", "--slurm-qos",
-        "its QOS as `sacctmgr show qos -P` prints them: priorities, in place of --qos, and limits", &s.slurm_qos}});
+  append_fields(fields, slurm_fields(s));
   append_fields(fields, reading_fields(s));
   append_fields(
       fields,
@@ -46,6 +39,7 @@ FieldTable scenario_fields(Scenario& s) {
            "with "
            "+NODESxGPUS[:TYPE] behind it for more nodes; by default what the trace states",
            &s.cluster},
+          common.limits,
           {.path = "policies",
            .flag = "--policy",
            .meaning =
@@ -152,9 +146,7 @@ Result<void> check_scenario(const Scenario& scenario) {
   if (scenario.timeline && scenario.out.empty()) {
     return Unexpected{Error{.message = "expected --out FOLDER with --timeline", .field = "output.timeline"}};
   }
-  if (!scenario.qos.empty() && !scenario.slurm_qos.empty()) {
-    return Unexpected{Error{.message = "expected --qos or --slurm-qos, not both", .field = "trace.slurm_qos"}};
-  }
+  if (auto once = check_qos_and_limits(scenario); !once) return once;
   const bool by_jobs = scenario.warmup_jobs != 0 || scenario.measure_jobs != 0;
   const bool by_time = scenario.warmup.us != 0 || scenario.measure.us != 0;
   if (by_jobs && by_time) {

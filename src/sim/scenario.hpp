@@ -30,6 +30,7 @@ struct Scenario {
   std::string slurm_conf;             ///< slurm.conf of the cluster, as read_slurm_conf() takes it; empty: none
   std::string slurm_qos;              ///< the table of its QOS, as read_slurm_qos() takes it; empty: none
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
+  std::string limits;                 ///< beside those of the cluster, as parse_limits() takes them; empty: none
   std::vector<std::string> policies;  ///< each as parse_policies() takes it
   std::string backfill = "none";      ///< for policies that name none: as parse_backfill() takes it, or "none"
   std::uint64_t seed = 0;

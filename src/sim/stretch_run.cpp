@@ -10,6 +10,7 @@
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/policies/seam/unfinished.hpp"
 #include "src/sim/site_stretch.hpp"
+#include "src/sim/slurm_parameters.hpp"
 #include "src/sim/stoppable_policy.hpp"
 
 namespace gpusched {
@@ -68,8 +69,10 @@ JobLog job_log(const Engine& engine, const QueueLog& queue, const MeasureWindow&
 
 }  // namespace
 
-PolicySpec contestant_spec(const PolicyRegistry& registry, PolicySpec policy, const EvaluationOptions& options) {
+PolicySpec contestant_spec(const PolicyRegistry& registry, PolicySpec policy, const EvaluationOptions& options,
+                           const JobTable& jobs) {
   if (options.backfill) backfill_by_default(registry, *options.backfill, {&policy, 1});
+  if (options.slurm) set_slurm_parameters(*options.slurm, jobs, !options.backfill, registry, {&policy, 1});
   return policy;
 }
 
@@ -80,7 +83,7 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
   if (options.sites != nullptr) {
     return run_at_sites({.jobs = &jobs,
                          .sites = sites_of_slice(*options.sites, stretch.first, jobs.size()),
-                         .policy = contestant_spec(registry, policy, options),
+                         .policy = contestant_spec(registry, policy, options, jobs),
                          .router = routed_policy(policy.text).router,
                          .engine = options.engine,
                          .kill_at_limit = options.conditions.kill_at_limit,
@@ -96,7 +99,7 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
                               .past = how.past,
                               .runtime = &options.conditions.runtime.model,
                               .power = &options.conditions.power.model};
-  auto made = make_policy(registry, contestant_spec(registry, policy, options), context);
+  auto made = make_policy(registry, contestant_spec(registry, policy, options, jobs), context);
   if (!made) return Unexpected{made.error()};
   EngineOptions engine_options = options.engine;
   if (!options.conditions.failures.is_empty()) engine_options.seed = how.seed;

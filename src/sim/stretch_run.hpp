@@ -48,8 +48,9 @@ struct StretchOptions {
   const std::atomic<bool>* stop = nullptr;  ///< once true, the run ends as a failure
 };
 
-/// The policy as it runs: backfilled by default, as `options` say.
-PolicySpec contestant_spec(const PolicyRegistry& registry, PolicySpec policy, const EvaluationOptions& options);
+/// The policy as it runs on `jobs`: backfilled by default, and with the parameters of slurm.conf, as `options` say.
+PolicySpec contestant_spec(const PolicyRegistry& registry, PolicySpec policy, const EvaluationOptions& options,
+                           const JobTable& jobs);
 
 /// Error: a policy that cannot be made.
 Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,

@@ -210,6 +210,7 @@ Result<void> check_sites(const SweepPoint& point, bool files) {
     return Unexpected{in_option("router", routers.error())};
   if (!point.run.cluster.empty() || !point.run.slurm_conf.empty())
     return wrong("cluster", "expected none beside sites, whose file has the clusters");
+  if (!point.run.limits.empty()) return wrong("limits", "expected none beside sites, which have no limits");
   if (files) return wrong("files", "expected false beside sites: gpusched federate writes the files of such a run");
   const bool has_history = point.run.history_jobs > 0 || point.run.warmup > Time{} || point.run.measure > Time{};
   if (has_history) return wrong("measure", "expected warmup_jobs and measure_jobs alone beside sites");

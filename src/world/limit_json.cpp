@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/world/limit_json.hpp"
 
+#include <algorithm>
 #include <array>
-#include <string_view>
+#include <iterator>
+#include <utility>
 
 #include "gpusched/core/named_value.hpp"
+#include "gpusched/data/job_limits.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/world/absent_names.hpp"
@@ -65,6 +68,11 @@ LimitRule read_limit(JsonFields& fields) {
   return rule;
 }
 
+bool names_jobs(std::string_view key) {
+  return key == "name" || std::any_of(std::begin(names_of_limit), std::end(names_of_limit),
+                                      [key](const NamesOfLimit& names) { return names.key == key; });
+}
+
 Json limit_json(const LimitRule& rule) {
   Json entry = Json::object();
   if (!rule.name.empty()) entry["name"] = rule.name;
@@ -99,6 +107,37 @@ std::string limit_text(const LimitRule& rule) {
   return rule.name.empty() ? text : rule.name + " (" + text + ")";
 }
 
+namespace {
+
+NameTable arrays_of(const JobTable& jobs) {
+  NameTable arrays;
+  for (std::uint32_t i = jobs.in_front(); i < jobs.size(); ++i) {
+    const std::string id = jobs.external_id(JobId{i});
+    const std::string_view array = array_of_id(id);
+    if (!array.empty()) arrays.intern(array);
+  }
+  return arrays;
+}
+
+// Kinds of owners that limits are for and no job has.
+std::vector<std::string> absent_owners(const std::vector<LimitRule>& rules, const JobTable& jobs,
+                                       const NameTable& arrays) {
+  std::vector<std::string> notes;
+  const auto look = [&](LimitOwner owner, bool is_known, const std::string& what) {
+    const bool asks = std::any_of(rules.begin(), rules.end(), [&](const LimitRule& rule) { return rule.per == owner; });
+    if (!asks || is_known) return;
+    notes.push_back("no job of the trace " + what + ", so that limits per " +
+                    std::string(name_of(limit_owner_names, owner)) + " hold for none");
+  };
+  look(LimitOwner::user, jobs.has_users(), "has a user");
+  look(LimitOwner::account, jobs.has_groups(), "has an account");
+  look(LimitOwner::vc, jobs.has_vcs(), "has a virtual cluster");
+  look(LimitOwner::array, arrays.size() > 0, "is a task of an array (12_0)");
+  return notes;
+}
+
+}  // namespace
+
 std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, const JobTable& jobs,
                                           const std::string& file) {
   std::vector<std::string> notes;
@@ -114,6 +153,12 @@ std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, c
   look(&LimitRule::users, jobs.users(), "limits/users");
   look(&LimitRule::accounts, jobs.groups(), "limits/accounts");
   look(&LimitRule::vcs, jobs.vcs(), "limits/vcs");
+  const bool asks_arrays = std::any_of(rules.begin(), rules.end(), [](const LimitRule& rule) {
+    return rule.per == LimitOwner::array || !rule.arrays.empty();
+  });
+  const NameTable arrays = asks_arrays ? arrays_of(jobs) : NameTable();
+  look(&LimitRule::arrays, arrays, "limits/arrays");
+  for (std::string& line : absent_owners(rules, jobs, arrays)) notes.push_back(std::move(line));
   return notes;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpusched/data/job_table.hpp"
@@ -17,13 +18,17 @@ namespace gpusched {
 /// limit; a number of jobs where each job is by itself.
 LimitRule read_limit(JsonFields& fields);
 
+/// True of the keys whose values are names.
+bool names_jobs(std::string_view key);
+
 /// The rule in that form.
 Json limit_json(const LimitRule& rule);
 
 /// "4 GPUs, 2 jobs of user": its limits, and whose jobs share them.
 std::string limit_text(const LimitRule& rule);
 
-/// A line for each kind of name that rules give and no job has.
+/// A line for each kind of name that rules give and no job has, and for each kind of owner that limits are for and no
+/// job has.
 std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, const JobTable& jobs,
                                           const std::string& file);
 

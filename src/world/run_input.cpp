@@ -7,6 +7,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/world/cluster_reader.hpp"
 #include "src/world/limit_json.hpp"
+#include "src/world/limit_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -130,6 +131,9 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   auto cluster = cluster_of(request, trace.report, *site, names);
   if (!cluster) return Unexpected{cluster.error()};
   if (auto done = set_slurm_limits(*site, *cluster); !done) return Unexpected{done.error()};
+  const auto more = parse_limits(request.limits);
+  if (!more) return Unexpected{Error{.message = more.error().message, .field = "limits"}};
+  cluster->limits.insert(cluster->limits.end(), more->begin(), more->end());
   if (site->conf && site->conf->preempt_type == SlurmPreemptType::qos && !trace.jobs.has_qos()) {
     trace.report.notes.emplace_back("no job of the trace has a QOS, so that nobody preempts by it");
   }

@@ -28,6 +28,7 @@ struct InputRequest {
   std::string trace;  ///< a file, or "synthetic:NAME"
   ReadOptions reading = {};
   std::string cluster = {};     ///< as parse_cluster() takes it; empty: that of slurm_conf, or what the trace states
+  std::string limits = {};      ///< beside those of the cluster, as parse_limits() takes them
   std::string slurm_conf = {};  ///< slurm.conf of the cluster; empty: none
   std::string slurm_qos = {};   ///< the table of its QOS; empty: none
   std::string placement = "consolidate";  ///< one of placement_words()

@@ -111,6 +111,19 @@ TEST(Compare, FiguresOfEachWorldAreThoseOfItsReplay) {
   }
 }
 
+TEST(Compare, LimitsAreAnAxis) {
+  const test::TempFolder folder;
+  Scenario base = base_scenario(light_trace(folder, 300));
+  const CompareOutcome outcome = compared(base, {"limits=all{gpus=4},job{gpus=4}"}, {});
+  EXPECT_GT(outcome.metrics[1]->avg_wait_s, outcome.metrics[0]->avg_wait_s);
+  base.cluster = folder.write(
+      "cluster.json", R"({"limits": [{"gpus": 4}, {"per": "job", "gpus": 4}], "nodes": [{"count": 2, "gpus": 8}]})");
+  const CompareOutcome same = compared(base, {"seed=1"}, {});
+  EXPECT_EQ(outcome.metrics[1]->avg_wait_s, same.metrics[0]->avg_wait_s);
+  EXPECT_THAT(worlds_of(base, {"limits=user{gpus=4,job=2}"}).error().to_string(),
+              HasSubstr("limits: 'user{gpus=4,job=2}': /job: unknown key (did you mean 'jobs'?)"));
+}
+
 // One method of comparison: that of evaluate.
 TEST(Compare, IntervalsAndVerdictsAreThoseOfEvaluate) {
   const test::TempFolder folder;

@@ -41,8 +41,9 @@ TEST(EvaluateScenario, SharesItsRowsWithReplay) {
   EvaluateScenario evaluation;
   Scenario replay;
   const FieldTable ours = evaluate_fields(evaluation), theirs = scenario_fields(replay);
-  for (const char* flag : {"--where", "--drop-bad-rows", "--backlog", "--qos", "--oversize", "--backfill",
-                           "--placement", "--checkpoint-cost", "--restart-cost", "--checkpoint-interval"}) {
+  for (const char* flag :
+       {"--where", "--drop-bad-rows", "--backlog", "--qos", "--slurm-conf", "--slurm-qos", "--oversize", "--backfill",
+        "--placement", "--checkpoint-cost", "--restart-cost", "--checkpoint-interval"}) {
     const auto has_flag = [&](const Field& field) { return field.flag == flag; };
     const auto own = std::find_if(ours.begin(), ours.end(), has_flag);
     const auto other = std::find_if(theirs.begin(), theirs.end(), has_flag);

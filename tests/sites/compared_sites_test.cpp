@@ -179,6 +179,11 @@ TEST(ComparedSites, ASweepVariesRoutersAndItsFiguresAreThoseOfFederate) {
       read_sweep_json(R"({"base": {"trace": "t.csv", "policy": "fifo", "router": "random"}})", "s.json");
   ASSERT_TRUE(lonely);
   EXPECT_NE(lonely->point(0).error().to_string().find("expected sites beside it"), std::string::npos);
+  const auto limited = read_sweep_json(
+      R"({"base": {"trace": "t.csv", "policy": "fifo", "sites": "s.json", "limits": "user{gpus=1}"}})", "s.json");
+  ASSERT_TRUE(limited);
+  EXPECT_NE(limited->point(0).error().to_string().find("expected none beside sites, which have no limits"),
+            std::string::npos);
 }
 
 TEST(ComparedSites, ATimelineHasTheLevelsOfEachSite) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "traces/core/trace_reader.hpp"
@@ -178,6 +179,15 @@ std::vector<std::string> ids_of_array(const std::string& id) {
   return ids;
 }
 
+// The array of a task or of waiting tasks: "17_3", "17_[4-9%2]".
+std::string array_key(const std::string& cluster, const std::string& id) {
+  return cluster + '\n' + id.substr(0, id.find('_'));
+}
+
+bool has_throttle(const std::string& id) {
+  return id.find("_[") != std::string::npos && id.ends_with(']') && id.find('%') != std::string::npos;
+}
+
 }  // namespace
 
 Time LoggedRun::queued() const {
@@ -276,6 +286,9 @@ void LoggedRuns::finish() {
     for (Job& job : split(rows)) jobs.push_back(std::move(job));
   }
   name_jobs(jobs);
+  for (const Rows& rows : rows_) {
+    if (has_throttle(rows.id)) throttled_.insert(array_key(rows.cluster, rows.id));
+  }
   for (const Job& job : jobs) join(job);
   const auto note = [&](std::uint64_t count, const char* what) {
     if (count > 0) sink_.report.notes.push_back(std::to_string(count) + (count == 1 ? " job: " : " jobs ") + what);
@@ -283,6 +296,11 @@ void LoggedRuns::finish() {
   note(requeued_, "were requeued; their runs are attempts of one job");
   note(heterogeneous_, "are heterogeneous; their components are one gang");
   note(mixed_, "hold MIG slices of several sizes, which count as whole GPUs");
+  if (!with_throttle_.empty()) {
+    sink_.report.notes.push_back(
+        counted(with_throttle_.size(), "job array") +
+        " ran at most N tasks at once (%N), which is not kept: --limits 'array{jobs=N}' sets it");
+  }
 }
 
 void LoggedRuns::drop(const Job& job, const char* reason) {
@@ -381,6 +399,10 @@ void LoggedRuns::add_job(const Job& job, const Attempts& attempts) {
   const auto& kinds = first.front()->demand.gpus;
   mixed_ +=
       std::any_of(kinds.begin(), kinds.end(), [&](const SlurmGpus& kind) { return kind.milli != kinds[0].milli; });
+  if (!throttled_.empty()) {
+    const std::string array = array_key(job.rows->cluster, job.rows->id);
+    if (throttled_.contains(array)) with_throttle_.insert(array);
+  }
   sink_.add(record, first.front()->line);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,7 +45,8 @@ struct LoggedRun {
 ///   else a task a GPU; a gang's tasks are equal, so that where the components' tasks differ, they are cut into what
 ///   they have in common: 8 and 4 GPUs a node into tasks of 4. Components without GPUs add their cores and memory,
 ///   spread evenly. Slices of several sizes in one job become whole GPUs.
-/// - Of an array that waits, ReadOptions::backlog takes each task.
+/// - Of an array that waits, ReadOptions::backlog takes each task. How many may run at once ("%2") is not kept; a note
+///   says so.
 class LoggedRuns {
  public:
   explicit LoggedRuns(JobSink& sink) : sink_(sink) {}
@@ -86,6 +88,8 @@ class LoggedRuns {
   std::vector<Rows> rows_;
   std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
   std::uint64_t requeued_ = 0, heterogeneous_ = 0, mixed_ = 0;
+  std::set<std::string> throttled_ = {};      // arrays of which so many tasks may run at once
+  std::set<std::string> with_throttle_ = {};  // those of them that have jobs
 };
 
 }  // namespace gpusched

@@ -15,6 +15,7 @@ class ReplayOptions(TypedDict, total=False):
     drop_bad_rows: bool
     backlog: bool
     qos: str | os.PathLike
+    limits: str | os.PathLike
     policy: Sequence[str]
     backfill: str | os.PathLike
     placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
@@ -63,11 +64,14 @@ class EvaluateOptions(TypedDict, total=False):
     trace: Sequence[str]
     format: Sequence[str]
     columns: Sequence[str]
+    slurm_conf: str | os.PathLike
+    slurm_qos: str | os.PathLike
     where: str | os.PathLike
     drop_bad_rows: bool
     backlog: bool
     qos: str | os.PathLike
     cluster: Sequence[str]
+    limits: str | os.PathLike
     oversize: Literal["error", "drop", "clamp"]
     sites: str | os.PathLike
     router: Sequence[str]

@@ -76,7 +76,9 @@ Result<std::map<std::uint32_t, double>> numbers_by_name(std::span<const std::str
     if (name == no_index || name == 0) {
       return unexpected("expected " + whose + ", found '" + word.substr(0, equals) + "'");
     }
-    numbers[name] = *number;
+    if (!numbers.emplace(name, *number).second) {
+      return unexpected("the name '" + word.substr(0, equals) + "' is given twice");
+    }
   }
   return numbers;
 }

@@ -43,8 +43,8 @@ ParameterInfo owner_parameter(std::string fallback);
 Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
                                  const PolicyContext& context);
 
-/// "NAME=NUMBER" of each word, by the name's number in the table. `whose`: what has such names, for messages ("a QOS or
-/// partition of the jobs"); `unit`: of the numbers ("SECONDS"), which lie in [least, most].
+/// "NAME=NUMBER" of each word, by the name's number in the table; a name is given once. `whose`: what has such names,
+/// for messages ("a QOS or partition of the jobs"); `unit`: of the numbers ("SECONDS"), which lie in [least, most].
 Result<std::map<std::uint32_t, double>> numbers_by_name(std::span<const std::string> words, const NameTable& names,
                                                         const std::string& whose, const std::string& unit, double least,
                                                         double most);

@@ -39,6 +39,8 @@ Result<void> check(const EvaluateScenario& scenario) {
   }
   if (!scenario.conditions.services.empty()) return unexpected("--protocol sc20: takes no --services");
   if (!scenario.conditions.trials.empty()) return unexpected("--protocol sc20: takes no --trials");
+  if (!scenario.slurm_conf.empty() || !scenario.slurm_qos.empty() || !scenario.limits.empty())
+    return unexpected("--protocol sc20: takes no --slurm-conf, --slurm-qos or --limits");
   if (scenario.backfill != "none" && scenario.backfill != "sc20")
     return Unexpected{Error{.message = "expected none or sc20", .field = "backfill"}};
   return {};

@@ -116,6 +116,7 @@ TEST(Kueue, SaysWhatIsWrong) {
   const auto error_of = [](const std::string& policy) { return error_of_policy(policy, lent(), eight); };
   EXPECT_EQ(error_of("kueue{nominal_gpus=[c=4]}"),
             "policy kueue: nominal_gpus: expected one of the trace's virtual clusters, found 'c'");
+  EXPECT_EQ(error_of("kueue{nominal_gpus=[a=4,b=1,a=3]}"), "policy kueue: nominal_gpus: the name 'a' is given twice");
   EXPECT_EQ(error_of("kueue{lending_gpus=[a=x]}"), "policy kueue: lending_gpus: expected NAME=GPUS, found 'a=x'");
   EXPECT_EQ(error_of("kueue{lending_gpus=[a=-1]}"), "policy kueue: lending_gpus: expected NAME=GPUS, found 'a=-1'");
   EXPECT_EQ(error_of("kueue{borrowing_gpus=[a=1.5]}"),

@@ -276,6 +276,21 @@ TEST(Backlog, KeepsJobsThatHadNotEnded) {
   EXPECT_TRUE(has_note(kept, "1 job of the backlog has no time limit: their run time is the median"));
 }
 
+// Tasks that ran had the limit too; that of an array without jobs is nobody's.
+TEST(Backlog, TellsThatAnArrayRanSoManyTasksAtOnce) {
+  const std::string header = "JobID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqTRES|NNodes\n";
+  const auto waiting = [](const std::string& id) {
+    return id + "|PENDING|2025-03-03T08:10:00|Unknown|Unknown|0|60|gres/gpu=1|1\n";
+  };
+  const std::string ran =
+      "4711_1|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:10|2025-03-03T08:10:10|600|120|gres/gpu=2|1\n";
+  const std::string two = header + ran + waiting("4711_[2-20%4]") + waiting("4712_[1-3%2]") + waiting("4713_[1-3]");
+  const std::string note = " tasks at once (%N), which is not kept";
+  EXPECT_TRUE(has_note(trace_of(two), "1 job array ran at most N" + note));
+  EXPECT_TRUE(has_note(trace_of(two, {.backlog = true}), "2 job arrays ran at most N" + note));
+  EXPECT_FALSE(has_note(trace_of(header + ran + waiting("4711_[2-20]"), {.backlog = true}), note));
+}
+
 TEST(Backlog, OfAJobThatWasPutBackIsWhatItAsksForLast) {
   const std::string log =
       "JobID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqTRES|NNodes\n"

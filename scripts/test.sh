@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the programs and the tests and runs them: about half an hour on two cores. What does not
-# compile shows before a test runs: first the sources by clang, then by GCC, then the tests. What takes longer is in
-# scripts/deep_test.sh. Ends with the line "N passed, N failed, N skipped".
+# compile shows before a test runs: first what clang refuses in sources and tests, then what GCC refuses. What takes longer
+# is in scripts/deep_test.sh. Ends with the line "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,14 +12,14 @@ scripts/install_packages.sh scripts/packages_build.txt scripts/packages_test.txt
 scripts/python_tools.sh
 export PATH="$PWD/build/tools/bin:$PATH"
 
-stage "clang reads the sources that GCC compiles"
+stage "clang reads the sources that GCC compiles, and compiles the tests"
 [ -f build/test/build.ninja ] || cmake --preset test
 scripts/clang_check.py build/test
 
 stage "the library and the programs, by GCC"
 cmake --build --preset test --target gpusched_programs
 
-stage "the tests, by clang"
+stage "the tests are linked"
 cmake --build --preset test
 
 stage "the tests run"

@@ -81,11 +81,14 @@ void add_gpu_time_of_sites(const Federation& federation, const GpuTime& time, Me
   metrics.goodput = metrics.gpu_allocation > 0 ? metrics.gpu_utilization / metrics.gpu_allocation : 1;
 }
 
+// A site's carbon stands in the file of sites or in that of its power.
 bool knows(const SitesOfRun& sites, bool carbon) {
-  const auto knows_power = [](const PowerModel& power) { return !power.is_empty(); };
+  const auto knows_power = [carbon](const PowerModel& power) {
+    return carbon ? power.knows_carbon() : !power.is_empty();
+  };
   const auto knows_carbon = [](const Site& site) { return !site.carbon_g_per_kwh.is_empty(); };
-  return carbon ? std::any_of(sites.world.sites.begin(), sites.world.sites.end(), knows_carbon)
-                : std::any_of(sites.powers.begin(), sites.powers.end(), knows_power);
+  return std::any_of(sites.powers.begin(), sites.powers.end(), knows_power) ||
+         (carbon && std::any_of(sites.world.sites.begin(), sites.world.sites.end(), knows_carbon));
 }
 
 void add_accounts(const Federation& federation, const SitesOfRun& sites, Metrics& metrics) {

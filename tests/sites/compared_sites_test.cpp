@@ -107,6 +107,21 @@ TEST(ComparedSites, EveryPolicyRunsUnderEveryRouterWhateverTheThreads) {
   EXPECT_GT(*one.windows.front().contestants[0].runs.front().windows.front()->cost_usd, 0.0);
 }
 
+// It was taken for unknown: only the file of sites was looked at.
+TEST(ComparedSites, CarbonOfAPowerFileIsKnown) {
+  const TempFolder folder;
+  EvaluateScenario scenario = windows_of_sites(folder);
+  scenario.sites =
+      folder.write("one.json", R"({"sites": [{"name": "only", "cluster": "1x8", "power": "power.json"}]})");
+  folder.write("power.json", R"({"gpus": {"any": {"full_w": 300}}, "nodes": {"base_w": 0}, "carbon": 200})");
+  scenario.routers = {"local"};
+  scenario.figure = "carbon_kg";
+  const EvaluationOutcome outcome = outcome_of_plan(scenario, 1);
+  const Metrics& window = *outcome.windows.front().contestants[0].runs.front().windows.front();
+  EXPECT_GT(*window.carbon_kg, 0);
+  EXPECT_NEAR(*window.carbon_kg, *window.energy_kwh * 0.2, 1e-12);
+}
+
 TEST(ComparedSites, BadOptionsAreToldInALine) {
   const TempFolder folder;
   const PolicyRegistry registry = PolicyRegistry::standard();

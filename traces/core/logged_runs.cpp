@@ -291,11 +291,11 @@ void LoggedRuns::finish() {
   }
   for (const Job& job : jobs) join(job);
   const auto note = [&](std::uint64_t count, const char* what) {
-    if (count > 0) sink_.report.notes.push_back(std::to_string(count) + (count == 1 ? " job: " : " jobs ") + what);
+    if (count > 0) sink_.report.notes.push_back(what + (": " + std::to_string(count)));
   };
-  note(requeued_, "were requeued; their runs are attempts of one job");
-  note(heterogeneous_, "are heterogeneous; their components are one gang");
-  note(mixed_, "hold MIG slices of several sizes, which count as whole GPUs");
+  note(requeued_, "requeued jobs, whose runs are attempts of one job");
+  note(heterogeneous_, "heterogeneous jobs, whose components are one gang");
+  note(mixed_, "jobs with MIG slices of several sizes, which count as whole GPUs");
   if (!with_throttle_.empty()) {
     sink_.report.notes.push_back(
         counted(with_throttle_.size(), "job array") +

@@ -72,11 +72,13 @@ class Engine : public RunResults {
   bool advance() { return advance_to(Time::max()); }
 
   /// The same, but not beyond `t`: when nothing happens up to and including `t`, the clock stands at `t` (unless t is
-  /// Time::max()) and the answer is false.
-  bool advance_to(Time t) {
+  /// Time::max()) and the answer is false. `sees_holds`: true also, without an event, where limits come to hold back
+  /// other jobs than before (View::held_back()), of which no policy is told.
+  bool advance_to(Time t, bool sees_holds = false) {
     detail::EngineState& state = kernel_.state;
     GPUSCHED_ASSERT(state.commands.empty() && state.resized.empty(), "apply() the decision before advancing");
     state.events.clear();
+    const HeldBack held = state.limits().held_back();
     for (std::uint32_t silent = 0;; ++silent) {
       if (silent == most_silent_instants) return true;
       const Time next = next_event_time();
@@ -90,7 +92,10 @@ class Engine : public RunResults {
       } else {
         kernel_.happen_all();
       }
-      if (state.events.empty()) continue;  // only plans that had changed
+      if (state.events.empty()) {  // only plans that had changed
+        if (sees_holds && state.limits().held_back() != held) return true;
+        continue;
+      }
       state.events_seen += state.events.size();
       return true;
     }

@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <span>
-#include <utility>
 
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/policy/policy.hpp"
@@ -13,8 +12,8 @@
 namespace gpusched {
 
 /// Watches a run. observe() is called with the events of each instant after they were applied, and again with the
-/// starts and preemptions of the decision, if there were any. It is also called, without events, where a limit came to
-/// hold a job back that no policy saw (View::held_back). An observer changes nothing.
+/// starts and preemptions of the decision, if there were any. It is also called, without events, where limits came to
+/// hold back other jobs than before (View::held_back()). An observer changes nothing.
 template <class O>
 concept Observer = requires(O observer, const OracleView& view, std::span<const Event> events) {
   observer.observe(view, events);
@@ -27,15 +26,13 @@ template <Policy P, Observer... Observers>
 bool simulate(Engine& engine, P& policy, Observers&... observers) {
   Decision decision = engine.decision();
   detail::ProgressWatch progress(engine.view());
-  HeldBack held;
-  while (engine.advance()) {
+  while (engine.advance_to(Time::max(), true)) {
     const OracleView view = engine.view();
     progress.observe(view, engine.events());
     if constexpr (requires { policy.stopped(); }) {
       if (policy.stopped()) return false;
     }
-    const bool holds_others = std::exchange(held, view.held_back()) != view.held_back();
-    if (holds_others || !engine.events().empty()) (observers.observe(view, engine.events()), ...);
+    (observers.observe(view, engine.events()), ...);
     if (!engine.events().empty()) {
       policy.decide(view, decision);
       engine.apply();

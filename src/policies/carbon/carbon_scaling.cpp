@@ -307,7 +307,7 @@ PolicyInfo carbonscaler_info() {
           .summary = "elastic: jobs are larger while electricity is clean or cheap, smaller or suspended else",
           .source =
               "Hanafy et al., CarbonScaler, POMACS 7(3), 2023, Algorithm 1, for each job as if it were alone; draws go "
-              "with tasks, a rigid job has one size",
+              "with tasks",
           .complexity = "O(shapes + log waiting), and a plan for each job and slot",
           .parameters = carbonscaler_parameters(),
           .make = make_carbonscaler,

@@ -83,7 +83,7 @@ def kind(schema, node):
     """What a value may be, in words."""
     node = resolve(schema, node)
     if "enum" in node:
-        return " \\| ".join(f"`{value}`" for value in node["enum"])
+        return ", ".join(f"`{value}`" for value in node["enum"])
     for several in ("anyOf", "oneOf"):
         if several in node:
             return " or ".join(dict.fromkeys(kind(schema, one) for one in node[several]))

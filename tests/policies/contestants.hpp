@@ -62,6 +62,8 @@ inline std::vector<Contestant> contestants() {
                            "carbon{rule=wait-awhile,forecast=noisy,wait_h=0.01,short_h=0}",
                            "carbon{rule=ecovisor,figure=price,wait_h=0.01,short_h=0,skip=false}",
                            "carbon{rule=all-wait,wait_h=0.01,short_h=0,reserved_gpus=3}",
+                           "carbonscaler{forecast=perfect,estimate=exact,slot_s=4,wait_h=0.01,short_h=0}",
+                           "carbonscaler{forecast=noisy,figure=price,slot_s=7,wait_h=0.02,short_wait_h=0.01}",
                            "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
                            "loaning{part=0.3,skip=true,order=[sjf]}",
                            "agenda{mode=preempt,heuristic=las}",

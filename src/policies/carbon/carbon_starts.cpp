@@ -2,16 +2,10 @@
 #include "src/policies/carbon/carbon_starts.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
-
-#include "src/policies/seam/seed_parameter.hpp"
 
 namespace gpusched {
 namespace {
-
-// planned_runs() reckons exactly below 100 days.
-constexpr Time longest_planned = whole_seconds(99 * 86'400);
 
 bool reads_a_signal(StartRule rule) { return rule != StartRule::no_wait && rule != StartRule::all_wait; }
 
@@ -66,7 +60,7 @@ void CarbonStarts::plan(const OracleView& view, JobId job) {
   Plan& plan = plan_of(job);
   const bool is_replica = index(job) < replicas_;
   const Time length = std::clamp(estimator_.estimate(view, job), Time{1}, longest_planned);
-  if (plan.latest_end == Time::max()) plan.latest_end = latest_end(view, job, length);
+  if (plan.latest_end == Time::max()) plan.latest_end = options_.slack.latest_end(view, job, length);
   const Time wait = std::clamp(plan.latest_end - view.now() - length, Time{}, longest_planned);
   plan.left = planned_runs(is_replica ? StartRule::no_wait : options_.rule, *signal_, options_.forecast,
                            {.now = view.now(),
@@ -78,13 +72,6 @@ void CarbonStarts::plan(const OracleView& view, JobId job) {
   set_turn(job, plan.left.front().begin);
   plan.may_be_early = options_.reserved > 0 && plan.next > view.now() && view.shape(job).gpu_milli() > 0;
   if (plan.may_be_early) early_.push(view, job, 0);
-}
-
-Time CarbonStarts::latest_end(const OracleView& view, JobId job, Time length) const {
-  const Time end = later_by(view.submit(job), length);  // if it did not wait
-  if (options_.deadline == SlackRule::next_workday) return next_workday_deadline(end);
-  if (options_.deadline == SlackRule::of_trace && view.deadline(job) != Time::max()) return view.deadline(job);
-  return later_by(end, length < options_.short_below ? options_.short_wait : options_.long_wait);
 }
 
 void CarbonStarts::set_turn(JobId job, Time time) {
@@ -157,52 +144,24 @@ void CarbonStarts::note_start(const View& view, JobId job) {
 
 namespace {
 
-Time from_hours(double h) { return from_seconds(3600 * h); }
-
 CarbonStartOptions carbon_options(const PolicyParameters& parameters, const PolicyContext& context) {
   return {.rule = *value_from_name(start_rule_names, parameters.word("rule")),
-          .forecast = {.kind = *value_from_name(forecast_names, parameters.word("forecast")),
-                       .sigma = parameters.number("forecast_sigma"),
-                       .seed = drawing_seed(parameters.number("seed"), context)},
-          .deadline = *value_from_name(slack_rule_names, parameters.word("deadline")),
-          .long_wait = from_hours(parameters.number("wait_h")),
-          .short_wait = from_hours(parameters.number("short_wait_h")),
-          .short_below = from_hours(parameters.number("short_h")),
+          .forecast = forecast_of(parameters, context),
           .step = from_seconds(parameters.number("step_s")),
           .slot = from_seconds(parameters.number("slot_s")),
           .skip = parameters.flag("skip"),
           .reserved = static_cast<MilliGpu>(parameters.number("reserved_gpus")) * whole_gpu};
 }
 
-// What the run tells of the figure: of several places, of that of the file's own keys.
-Result<const Signal*> carbon_signal(const std::string& figure, const PolicyContext& context) {
-  static const Signal none;
-  const bool is_price = figure == "price";
-  const auto* const places = context.power == nullptr ? nullptr : &context.power->places;
-  const Signal* signal = &none;
-  if (places != nullptr && !places->empty()) {
-    signal = is_price ? &places->front().usd_per_mwh : &places->front().carbon_g_per_kwh;
-  }
-  constexpr std::int64_t most = 1'000'000'000'000;  // planned_runs() reckons exactly below
-  for (const Signal::Step& step : signal->steps()) {
-    if (std::abs(step.micro) < most) continue;
-    return unexpected("policy carbon: expected a " + figure + " below 1000000 in --power");
-  }
-  return signal;
-}
-
 Result<AnyPolicy> make_carbon(const PolicyParameters& parameters, const PolicyContext& context) {
-  const CarbonStartOptions options = carbon_options(parameters, context);
-  const auto signal = carbon_signal(parameters.word("figure"), context);
+  CarbonStartOptions options = carbon_options(parameters, context);
+  const auto signal = signal_of("carbon", parameters, context);
   if (!signal) return Unexpected{signal.error()};
   const std::string rule = "policy carbon: rule " + parameters.word("rule");
-  if (reads_a_signal(options.rule) && (*signal)->is_empty()) {
-    const std::string key = parameters.word("figure") == "price" ? "usd_per_mwh" : "carbon";
-    return unexpected(rule + " reads a signal; expected --power FILE with \"" + key + "\"");
-  }
-  if (options.deadline == SlackRule::of_trace && !context.jobs->has_deadlines()) {
-    return unexpected("policy carbon: the trace has no deadlines (column deadline)");
-  }
+  if (reads_a_signal(options.rule) && (*signal)->is_empty()) return lacks_signal(rule, parameters);
+  const auto slack = slack_of("carbon", parameters, context);
+  if (!slack) return Unexpected{slack.error()};
+  options.slack = *slack;
   if (options.reserved > 0 && suspends(options.rule)) {
     return unexpected(rule + " suspends jobs; reserved_gpus goes with the others");
   }
@@ -211,55 +170,31 @@ Result<AnyPolicy> make_carbon(const PolicyParameters& parameters, const PolicyCo
   return AnyPolicy(CarbonStarts(options, **signal, *std::move(estimator), context.jobs->replicas()));
 }
 
-template <class T, std::size_t N>
-std::vector<std::string> names_in(const std::array<NamedValue<T>, N>& names) {
-  std::vector<std::string> words;
-  for (const NamedValue<T>& entry : names) words.emplace_back(entry.name);
-  return words;
-}
-
 std::vector<ParameterInfo> carbon_parameters() {
-  constexpr double most_wait_h = 24 * 99, day_s = 86'400;
-  std::vector<ParameterInfo> all{
-      {.name = "rule",
-       .fallback = std::string("carbon-time"),
-       .meaning = "when a job that may wait starts",
-       .words = names_in(start_rule_names)},
-      {.name = "figure",
-       .fallback = std::string("carbon"),
-       .meaning = "what the rule reads: carbon intensity or price of electricity",
-       .words = {"carbon", "price"}},
-      {.name = "forecast",
-       .fallback = std::string("persistence"),
-       .meaning = "what is known of its future: that of a day before, the truth, or the truth with an error",
-       .words = names_in(forecast_names)},
-      {.name = "forecast_sigma",
-       .fallback = 0.05,
-       .meaning = "noisy: standard deviation of the error as a part of the figure's mean",
-       .most = 100},
-      {.name = "deadline",
-       .fallback = std::string("none"),
-       .meaning = "by when a job should end: its wait, the trace's deadline, or 9:00 of the next workday",
-       .words = names_in(slack_rule_names)},
-      {.name = "wait_h", .fallback = 24.0, .meaning = "a job may wait for so long", .most = most_wait_h},
-      {.name = "short_wait_h", .fallback = 6.0, .meaning = "the same for short jobs", .most = most_wait_h},
-      {.name = "short_h", .fallback = 2.0, .meaning = "jobs estimated to run for less are short", .most = most_wait_h},
-      {.name = "step_s",
-       .fallback = 3600.0,
-       .meaning = "between the starts that lowest-window and carbon-time try",
-       .least = 1,
-       .most = day_s},
-      {.name = "slot_s",
-       .fallback = 5.0,
-       .meaning = "slot of lowest-slot and of the rules that suspend, from the job's arrival on",
-       .least = 1,
-       .most = day_s},
-      {.name = "skip", .fallback = true, .meaning = "a job that does not fit at its start holds back no other"},
-      {.name = "reserved_gpus",
-       .fallback = 0.0,
-       .meaning = "jobs start before their time while they fit so many GPUs (RES-First; with all-wait AllWait)",
-       .most = 1e9}};
-  for (ParameterInfo& parameter : estimate_parameters("requested")) all.push_back(std::move(parameter));
+  constexpr double day_s = 86'400;
+  std::vector<ParameterInfo> all{{.name = "rule",
+                                  .fallback = std::string("carbon-time"),
+                                  .meaning = "when a job that may wait starts",
+                                  .words = names_in(start_rule_names)}};
+  const auto add = [&all](std::vector<ParameterInfo> more) { all.insert(all.end(), more.begin(), more.end()); };
+  add(signal_parameters());
+  add(slack_parameters());
+  add({{.name = "step_s",
+        .fallback = 3600.0,
+        .meaning = "between the starts that lowest-window and carbon-time try",
+        .least = 1,
+        .most = day_s},
+       {.name = "slot_s",
+        .fallback = 5.0,
+        .meaning = "slot of lowest-slot and of the rules that suspend, from the job's arrival on",
+        .least = 1,
+        .most = day_s},
+       {.name = "skip", .fallback = true, .meaning = "a job that does not fit at its start holds back no other"},
+       {.name = "reserved_gpus",
+        .fallback = 0.0,
+        .meaning = "jobs start before their time while they fit so many GPUs (RES-First; with all-wait AllWait)",
+        .most = 1e9}});
+  add(estimate_parameters("requested"));
   return all;
 }
 

@@ -2,15 +2,14 @@
 /// The start rules as a policy: jobs of a cluster start, and are suspended, by carbon intensity or price.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "gpusched/core/named_value.hpp"
 #include "gpusched/engine/decision.hpp"
+#include "src/policies/carbon/slack.hpp"
 #include "src/policies/carbon/start_rules.hpp"
 #include "src/policies/queues/job_heaps.hpp"
 #include "src/policies/seam/duration_estimator.hpp"
@@ -18,24 +17,11 @@
 
 namespace gpusched {
 
-/// By when a job should end.
-enum class SlackRule : std::uint8_t {
-  by_length,     ///< it may wait for a time that depends on its length
-  of_trace,      ///< the trace's deadline; by_length for a job without one
-  next_workday,  ///< next_workday_deadline() of the end that it would have without waiting
-};
-
-/// The values of the parameter `deadline`.
-inline constexpr std::array<NamedValue<SlackRule>, 3> slack_rule_names{
-    {{"none", SlackRule::by_length}, {"trace", SlackRule::of_trace}, {"next-workday", SlackRule::next_workday}}};
-
 /// The parameters.
 struct CarbonStartOptions {
   StartRule rule = StartRule::carbon_time;
   Forecast forecast = {};
-  SlackRule deadline = SlackRule::by_length;
-  Time long_wait = whole_seconds(24 * 3600), short_wait = whole_seconds(6 * 3600);
-  Time short_below = whole_seconds(2 * 3600);  ///< jobs estimated to run for less are short
+  Slack slack = {};
   Time step = whole_seconds(3600), slot = whole_seconds(5);
   bool skip = true;       ///< a job that does not fit at its start holds back no other
   MilliGpu reserved = 0;  ///< a job starts before its time while jobs that did so hold no more with it
@@ -77,7 +63,6 @@ class CarbonStarts {
   void forget(JobId job);
   void withdraw(const View& view, JobId job);
   void plan(const OracleView& view, JobId job);
-  [[nodiscard]] Time latest_end(const OracleView& view, JobId job, Time length) const;
   void set_turn(JobId job, Time time);
   void take_turn(const View& view, Decision& decision, JobId job);
   void begin_stretch(const View& view, JobId job);

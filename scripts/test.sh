@@ -12,14 +12,14 @@ scripts/install_packages.sh scripts/packages_build.txt scripts/packages_test.txt
 scripts/python_tools.sh
 export PATH="$PWD/build/tools/bin:$PATH"
 
-stage "clang reads the sources that GCC compiles, and compiles the tests"
+stage "clang reads the sources that GCC compiles, and compiles tests"
 [ -f build/test/build.ninja ] || cmake --preset test
 scripts/clang_check.py build/test
 
 stage "the library and the programs, by GCC"
 cmake --build --preset test --target gpusched_programs
 
-stage "the tests are linked"
+stage "the other tests, and all are linked"
 cmake --build --preset test
 
 stage "the tests run"

@@ -142,8 +142,8 @@ TEST_F(Program, TellsWhyGpusWereFreeWhileJobsWaited) {
                                           "late,1800,7200,1,1000,y\n");
   const std::string command = "replay " + trace + " --cluster 1x8 --policy fifo --waits";
   const Outcome table = run(command);
-  EXPECT_THAT(table.out, HasSubstr("policy  free GPU-h    kept  fragments   type  queue  nodes  too few"));
-  EXPECT_THAT(table.out, HasSubstr("fifo             2  50.0 %      0.0 %"));
+  EXPECT_THAT(table.out, HasSubstr("policy  free GPU-h    kept  limits  fragments   type  queue  nodes  too few"));
+  EXPECT_THAT(table.out, HasSubstr("fifo             2  50.0 %   0.0 %      0.0 %"));
   EXPECT_THAT(table.out, HasSubstr("x        fifo     2     50.0 %        1h 00m"));
   const json waits = json::parse(run(command + " --json").out)["runs"][0]["waits"];
   EXPECT_EQ(waits["idle_gpu_hours_while_jobs_waited"], 2.0);

@@ -98,7 +98,8 @@ Json services_json(const std::vector<ServiceFigures>& services, const std::optio
 
 std::string services_csv(const std::vector<ServiceFigures>& services, const std::optional<PowerAccount>& power) {
   std::string text;
-  for (const auto& [service, row] : services_json(services, power).items()) {
+  const Json rows = services_json(services, power);
+  for (const auto& [service, row] : rows.items()) {
     if (text.empty()) {
       text = "service";
       for (const auto& [name, value] : row.items()) text += ',' + name;

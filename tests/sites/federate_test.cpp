@@ -135,7 +135,7 @@ TEST(Federate, WhatARouterLacksIsToldBeforeARun) {
       {"name": "us", "cluster": "1x8"}], "links": [{"between": ["eu", "us"], "mbps": 8000}]})");
   const auto input = load_federate(options, PolicyRegistry::standard());
   ASSERT_FALSE(input);
-  EXPECT_EQ(input.error().to_string(), "routers: lowest-carbon: site 'us' has no carbon");
+  EXPECT_EQ(input.error().to_string(), "routers: router lowest-carbon: site 'us' has no carbon");
 }
 
 TEST(Federate, RentsOfPowerFilesAndBrokenCapsAreTold) {

@@ -2,13 +2,14 @@
 // The policy `zeus` gives each job the power limit that the paper's rule gives it, and is its policy in all else.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/history_hash.hpp"
 #include "src/calibration/profile/power_limit_table.hpp"
-#include "src/sim/protocols/zeus_protocol.hpp"
+#include "src/policies/carbon/power_limit.hpp"
 #include "src/world/power_limits.hpp"
 #include "tests/policies/policy_support.hpp"
 #include "tests/policies/random_world.hpp"
@@ -25,6 +26,8 @@ PowerModel slow_or_fast() {
   model.kind_of = {0};
   return model;
 }
+
+Cluster one_gpu() { return {.nodes = {{.gpus = 1}}}; }
 
 struct PoweredRun {
   std::uint64_t history = 0;
@@ -48,13 +51,13 @@ PoweredRun run_with(const std::string& policy, const JobTable& jobs, const Clust
 
 JobTable one_job(std::int64_t seconds) {
   JobTableBuilder builder;
-  builder.add({.submit = {}, .work = whole_seconds(seconds)});
+  builder.add({.submit = {}, .work = whole_seconds(seconds), .shape = {.gpu_milli_per_task = whole_gpu}});
   return *std::move(builder).build();
 }
 
 TEST(Zeus, WeighsEnergyAgainstTime) {
   const JobTable jobs = one_job(70);
-  const Cluster cluster = Cluster::pool(1);
+  const Cluster cluster = one_gpu();
   const auto run = [&](const std::string& eta) {
     return run_with("zeus{eta=" + eta + "}", jobs, cluster, slow_or_fast());
   };
@@ -76,8 +79,9 @@ TEST(Zeus, KnowsTheTypeOfTheNodes) {
   const Cluster cluster{.nodes = {{.gpus = 1, .gpu_type = 0}, {.gpus = 1, .gpu_type = 1}},
                         .gpu_types = {"big", "small"}};
   JobTableBuilder builder;
-  builder.add({.submit = {}, .work = whole_seconds(70), .gpu_spec = "big"});
-  builder.add({.submit = {}, .work = whole_seconds(70), .gpu_spec = "small"});
+  builder.add({.submit = {}, .work = whole_seconds(70), .shape = {.gpu_milli_per_task = whole_gpu}, .gpu_spec = "big"});
+  builder.add(
+      {.submit = {}, .work = whole_seconds(70), .shape = {.gpu_milli_per_task = whole_gpu}, .gpu_spec = "small"});
   const JobTable jobs = *std::move(builder).build();
   // small: 6 W for 10 times as long as 60 W, where the largest limit is 60 W: slow as soon as energy alone counts.
   EXPECT_EQ(run_with("zeus{eta=0.7}", jobs, cluster, model).ends,
@@ -107,10 +111,9 @@ TEST(Zeus, ChoosesAsTheArtifact) {
     GPUSCHED_NEEDS_TRACE(real_trace(name), name);
     const auto curves = read_power_limits(real_trace(name));
     ASSERT_TRUE(curves);
-    const std::vector<ZeusChoice> choices = zeus_choices(*curves, 0.5);
+    const double most_w = largest_limit_w(*curves);
     int compared = 0;
-    for (std::size_t i = 0; i < curves->size(); ++i) {
-      const PowerLimitCurve& curve = (*curves)[i];
+    for (const PowerLimitCurve& curve : *curves) {
       const auto limits = read_limit_curve({.file = real_trace(name),
                                             .dataset = curve.dataset,
                                             .network = curve.network,
@@ -118,16 +121,24 @@ TEST(Zeus, ChoosesAsTheArtifact) {
                                             .batch_size = curve.batch_size},
                                            0);
       ASSERT_TRUE(limits);
-      if (!limits->notes.empty()) continue;  // settings that are slower and draw more are none of a run's
+      // Settings that are slower and draw more than a lower one, or faster than the largest, are none of a run's.
+      const PowerLimitRow& whole = curve.rows.back();
+      const bool is_known = std::all_of(curve.rows.begin(), curve.rows.end(), [&whole](const PowerLimitRow& row) {
+        return row.epoch_s >= whole.epoch_s && row.mean_w <= whole.mean_w;
+      });
+      if (!limits->notes.empty() || !is_known) continue;
       ++compared;
       PowerModel model;
       model.gpus = {{.load = {.idle_w = 0, .full_w = limits->full_w}, .limits = limits->limits}};
       model.kinds = {{}};
       model.kind_of = {0};
-      const PoweredRun run = run_with("zeus", one_job(100'000), Cluster::pool(1), model);
+      const PoweredRun run = run_with("zeus", one_job(100'000), one_gpu(), model);
       SCOPED_TRACE(gpu + " " + curve.dataset + " " + std::to_string(curve.batch_size));
-      EXPECT_NEAR(to_seconds(run.ends[0]) / 1e5, choices[i].time_ratio, 2e-6);
-      EXPECT_NEAR(run.kwh * 3.6e6 / (limits->full_w * 1e5), choices[i].energy_ratio, 2e-5);
+      std::vector<LimitedRun> runs;
+      for (const PowerLimitRow& row : curve.rows) runs.push_back({row.limit_w, row.epoch_s, row.mean_w});
+      const LimitedRun& chosen = runs[zeus_choice(runs, 0.5, most_w)];
+      EXPECT_NEAR(to_seconds(run.ends[0]) / 1e5, chosen.time_s / runs.back().time_s, 2e-6);
+      EXPECT_NEAR(run.kwh * 3.6e6 / (limits->full_w * 1e5), chosen.energy_j() / runs.back().energy_j(), 2e-5);
     }
     EXPECT_GT(compared, 5) << gpu;
   }
@@ -135,7 +146,7 @@ TEST(Zeus, ChoosesAsTheArtifact) {
 
 TEST(Zeus, NeedsLimitsAndOnePolicy) {
   const JobTable jobs = one_job(1);
-  const Cluster cluster = Cluster::pool(1);
+  const Cluster cluster = one_gpu();
   const auto error = [&](const std::string& text, const PowerModel* power) {
     const auto specs = parse_policies(registry(), text);
     const auto made = make_policy(registry(), specs->front(), {.jobs = &jobs, .cluster = &cluster, .power = power});

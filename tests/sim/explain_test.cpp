@@ -166,32 +166,35 @@ TEST_F(Explain, FreeGpuTimeWhileJobsWaitHasACause) {
   EXPECT_DOUBLE_EQ(waits.queues[1].longest_wait_s, 5400);
 }
 
-// b and c wait for the limit alone until a ends at 3600; then c fits, and its turn comes behind wide.
+// b waits for the limit alone until wide comes at 1800, which waits for GPUs until b, which came before it, ends.
 TEST_F(Explain, FreeGpuTimeWhileLimitsHoldAllBack) {
   SmallWorld world{.jobs =
                        "a,0,3600,1,2000,x,,,\n"
                        "b,600,1800,1,1000,x,,,\n"
                        "wide,1800,1800,1,4000,y,,,\n",
                    .cluster = R"({"nodes": [{"gpus": 4}], "limits": [{"per": "vc", "gpus": 2, "vcs": "x"}]})"};
-  EXPECT_EQ(life(world, "b"), "600 limit 3600 policy 5400 running 7200 done ");
+  EXPECT_EQ(life(world, "b"), "600 limit 3600 running 5400 done ");
   const PolicyRun run_of = run(world, "b", true);
   const WaitFigures& waits = *run_of.waits;
   const auto hours = [&](WaitCause cause) { return waits.idle_gpu_hours[static_cast<std::size_t>(cause)]; };
   EXPECT_DOUBLE_EQ(hours(WaitCause::limit), 2 * 1200.0 / 3600);
-  EXPECT_DOUBLE_EQ(hours(WaitCause::no_gpus), 2 * 0.5) << "wide waits in its queue";
-  EXPECT_DOUBLE_EQ(waits.all_idle_gpu_hours(), 2 * 3000.0 / 3600);
+  EXPECT_DOUBLE_EQ(hours(WaitCause::no_gpus), 2 * 0.5 + 3 * 0.5) << "wide waits in its queue";
+  EXPECT_DOUBLE_EQ(waits.all_idle_gpu_hours(), 2 * 3000.0 / 3600 + 3 * 0.5);
 }
 
 TEST_F(Explain, NamesTheLimitThatRefusesAJob) {
   const auto told = [this](const std::string& limit) {
     const SmallWorld world{.jobs = "a,0,10,1,2000,x,,,\nb,1,5,1,3000,x,,,\n",
                            .cluster = R"({"nodes": [{"gpus": 4}], "limits": [{"gpus": 3}, )" + limit + "]}"};
-    std::vector<PolicyRun> runs;
-    runs.push_back(run(world, "b"));
-    auto input = load_replay(scenario_of(world), PolicyRegistry::standard());
+    const PolicyRegistry registry = PolicyRegistry::standard();
+    auto input = load_replay(scenario_of(world), registry);
     EXPECT_TRUE(input) << input.error().to_string();
     const ExplainPlan plan{
         .folder = "", .scenario = scenario_of(world), .input = *std::move(input), .job = JobId{1}, .hashes = {}};
+    ReplayProgress progress;
+    const auto ran = run_replay(plan.input, registry, 1, {.job_files = true, .explained = plan.job}, progress);
+    EXPECT_TRUE(ran) << ran.error().to_string();
+    const std::vector<PolicyRun>& runs = *ran;
     return explanation_text(plan, runs) + explanation_json(plan, runs);
   };
   EXPECT_THAT(told(R"({"per": "job", "gpus": 2, "name": "small"})"),

@@ -23,7 +23,7 @@ struct ScalerCase {
   std::uint32_t gpus = 1;
 };
 
-const std::vector<std::string> names{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+const std::vector<std::string> scaled_families{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
 
 std::ostream& operator<<(std::ostream& out, const ScalerCase& drawn) {
   out << drawn.gpus << " GPUs\n";
@@ -39,7 +39,7 @@ std::ostream& operator<<(std::ostream& out, const ScalerCase& drawn) {
 }
 
 // Around the size that it asks for; some speeds fall, and no two are alike.
-ElasticCurve random_curve(std::uint32_t asked, std::int64_t own) {
+ElasticCurve random_scaler_curve(std::uint32_t asked, std::int64_t own) {
   ElasticCurve curve{.min_tasks = *rc::gen::inRange<std::uint32_t>(1, asked + 1),
                      .max_tasks = asked + *rc::gen::inRange<std::uint32_t>(0, 5),
                      .phases = {{}}};
@@ -51,20 +51,20 @@ ElasticCurve random_curve(std::uint32_t asked, std::int64_t own) {
   return curve;
 }
 
-ScalerCase random_case() {
+ScalerCase random_scaler_case() {
   ScalerCase drawn;
   drawn.gpus = *rc::gen::inRange<std::uint32_t>(3, 13);
-  const auto count = *rc::gen::inRange<std::size_t>(1, names.size() + 1);
+  const auto count = *rc::gen::inRange<std::size_t>(1, scaled_families.size() + 1);
   std::int64_t now = 0;
   for (std::size_t i = 0; i < count; ++i) {
     now += *rc::gen::inRange(0, 12);
     Row row{.submit = now, .work = *rc::gen::inRange(1, 40)};
     row.gpus = *rc::gen::inRange<std::uint32_t>(1, 4);
-    row.family = names[i];
+    row.family = scaled_families[i];
     row.deadline = now + *rc::gen::inRange(1, 90);
     drawn.curves.emplace_back();
     if (*rc::gen::inRange(0, 3) > 0) {
-      drawn.curves.back() = random_curve(row.gpus, static_cast<std::int64_t>(i));
+      drawn.curves.back() = random_scaler_curve(row.gpus, static_cast<std::int64_t>(i));
     } else {
       drawn.curves.back().phases.clear();
     }
@@ -103,7 +103,7 @@ std::vector<double> ends_by_reference(const ScalerCase& drawn, ReferenceCarbonSc
   return ends;
 }
 
-bool fits(const ScalerCase& drawn) {
+bool all_jobs_fit(const ScalerCase& drawn) {
   for (std::size_t i = 0; i < drawn.rows.size(); ++i) {
     if (drawn.rows[i].gpus > drawn.gpus) return false;
   }
@@ -130,8 +130,8 @@ std::vector<double> ends_by_policy(const std::string& text, const ScalerCase& dr
 
 void expect_ends_of(const std::string& policy, const ReferenceCarbonScaler& rule, const Waits& waits) {
   check_many(2000, [&] {
-    const ScalerCase drawn = random_case();
-    RC_PRE(fits(drawn));
+    const ScalerCase drawn = random_scaler_case();
+    RC_PRE(all_jobs_fit(drawn));
     RC_LOG() << drawn;
     const std::vector<double> theirs = ends_by_reference(drawn, rule, waits), ours = ends_by_policy(policy, drawn);
     RC_ASSERT(theirs.size() == ours.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // zeus: another policy decides who runs where; the GPUs of each job that starts get the power limit of least cost.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -46,11 +47,16 @@ GpusOfTypes held_gpus(const View& view, JobId job) {
   return gpus;
 }
 
-// What an hour of the job's work, by the reference rate, comes to under that limit, as Decision::limit_power() sets it.
-// It goes as fast as its slowest GPU.
-LimitedRun run_under(const detail::DrawTable& table, std::uint32_t family, const GpusOfTypes& gpus, double limit_w) {
+// As Decision::limit_power() sets it.
+std::uint32_t level_of(const detail::DrawTable& table, std::uint32_t family, const GpusOfTypes& gpus, double limit_w) {
   std::uint32_t level = table.top();
   for (const auto& [type, milli] : gpus) level = std::min(level, table.level_below(family, type, limit_w));
+  return level;
+}
+
+// What an hour of the job's work, by the reference rate, comes to under that limit. It goes as fast as its slowest GPU.
+LimitedRun run_under(const detail::DrawTable& table, std::uint32_t family, const GpusOfTypes& gpus, double limit_w) {
+  const std::uint32_t level = level_of(table, family, gpus, limit_w);
   LimitedRun run{.limit_w = limit_w, .time_s = 3600, .power_w = 0};
   for (const auto& [type, milli] : gpus) {
     const std::int64_t mw = table.idle_mw(type) + table.busy_mw(family, type, level);
@@ -72,14 +78,23 @@ class Zeus {
     members_.decide(0, view, decision);
     if (!view.knows_power()) return;
     if (!table_) table_.emplace(view.power_model(), static_cast<std::uint32_t>(view.families().size()));
+    levels_.resize(view.job_count(), table_->top());
     started_.clear();
     decision.for_each_start([this](JobId job) { started_.push_back(job); });
-    for (const JobId job : started_) {
-      if (const double watts = limit_w(view, job); watts > 0) decision.limit_power(job, watts);
-    }
+    for (const JobId job : started_) limit(view, decision, job);
   }
 
  private:
+  // Below a cap limits are only lowered: a start is admitted with the limit that the job had.
+  void limit(const View& view, Decision& decision, JobId job) {
+    const double watts = limit_w(view, job);
+    if (watts == 0) return;
+    const std::uint32_t level = level_of(*table_, view.family(job), held_gpus(view, job), watts);
+    if (level > levels_[index(job)] && std::isfinite(view.headroom_w())) return;
+    levels_[index(job)] = level;
+    decision.limit_power(job, watts);
+  }
+
   // 0: its GPUs have no limits.
   [[nodiscard]] double limit_w(const View& view, JobId job) const {
     const PowerModel& model = view.power_model();
@@ -100,6 +115,7 @@ class Zeus {
   Members members_;
   double eta_;
   std::optional<detail::DrawTable> table_;  // of the run's model
+  std::vector<std::uint32_t> levels_;       // by job: of its limit
   std::vector<JobId> started_;              // reused
 };
 

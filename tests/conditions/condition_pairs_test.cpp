@@ -246,7 +246,7 @@ TEST_F(ConditionPairs, ThePageTellsEachOfThem) {
     if (choice.needs_in_docs) EXPECT_TRUE(tells(name, "no `" + *choice.needs_in_docs)) << name;
   }
   for (const char* elsewhere : {"`arrival_scale`", "shuffled windows", "several `cluster_scales`",
-                                "`evaluate --protocol sc20`", "`--trials`"}) {
+                                "`evaluate --protocol sc20`", "`--trials`", "`--sites`"}) {
     EXPECT_TRUE(tells(elsewhere, "")) << elsewhere;
   }
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_TRUE(is_told[i]) << rows[i].first;

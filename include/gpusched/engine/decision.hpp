@@ -196,9 +196,9 @@ class Decision {
   /// Ends hold().
   Verdict resume(JobId job) { return set_held(job, detail::CommandKind::resume); }
 
-  /// Sets the power limit of the GPUs of a running job to the greatest setting of their type (GpuPower) that is not
-  /// above `watts`, or to the least there is. Later runs keep it; on another type, the setting of that place among its
-  /// own. A cap may set them lower.
+  /// Sets the power limit of the GPUs of a running job, in this run and later ones, to the greatest setting (GpuPower)
+  /// that is not above `watts` on any GPU type of the cluster, or to the least there is: types have as many levels, and
+  /// all of a job's GPUs the same one. A cap may set them lower.
   Verdict limit_power(JobId job, double watts) {
     if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
     add(detail::CommandKind::limit_power, job, Time{Signal::to_micro(watts)});

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,24 +46,32 @@ GpusOfTypes held_gpus(const View& view, JobId job) {
   return gpus;
 }
 
-// As Decision::limit_power() sets it.
-std::uint32_t level_of(const detail::DrawTable& table, std::uint32_t family, const GpusOfTypes& gpus, double limit_w) {
-  std::uint32_t level = table.top();
-  for (const auto& [type, milli] : gpus) level = std::min(level, table.level_below(family, type, limit_w));
-  return level;
-}
-
-// What an hour of the job's work, by the reference rate, comes to under that limit. It goes as fast as its slowest GPU.
-LimitedRun run_under(const detail::DrawTable& table, std::uint32_t family, const GpusOfTypes& gpus, double limit_w) {
-  const std::uint32_t level = level_of(table, family, gpus, limit_w);
-  LimitedRun run{.limit_w = limit_w, .time_s = 3600, .power_w = 0};
+// What an hour of the job's work, by the reference rate, comes to at a level. It goes as fast as its slowest GPU.
+LimitedRun run_at(const detail::DrawTable& table, std::uint32_t family, const GpusOfTypes& gpus, std::uint32_t level) {
+  LimitedRun run{.limit_w = 0, .time_s = 3600, .power_w = 0};
   for (const auto& [type, milli] : gpus) {
+    const PowerLimit limit = table.limit(family, type, level);
     const std::int64_t mw = table.idle_mw(type) + table.busy_mw(family, type, level);
+    run.limit_w = std::max(run.limit_w, limit.limit_w);  // infinite where nothing is limited
     run.power_w += static_cast<double>(mw) / 1e3 * static_cast<double>(milli) / whole_gpu;
-    const auto speed = static_cast<double>(table.limit(family, type, level).speed);
-    run.time_s = std::max(run.time_s, 3600 * static_cast<double>(reference_rate) / speed);
+    run.time_s = std::max(run.time_s, 3600 * static_cast<double>(reference_rate) / static_cast<double>(limit.speed));
   }
   return run;
+}
+
+// The levels that Decision::limit_power() can set, which are those of all types together, each with watts for it.
+std::map<std::uint32_t, double> watts_of_levels(const PowerModel& model, const detail::DrawTable& table,
+                                                std::uint32_t family) {
+  const auto types = static_cast<std::uint32_t>(model.gpus.size());
+  std::map<std::uint32_t, double> watts;
+  for (std::uint32_t type = 0; type < types; ++type) {
+    for (const PowerLimit& limit : model.limits(family, type)) {
+      std::uint32_t level = table.top();
+      for (std::uint32_t t = 0; t < types; ++t) level = std::min(level, table.level_below(family, t, limit.limit_w));
+      watts.emplace(level, limit.limit_w);
+    }
+  }
+  return watts;
 }
 
 class Zeus {
@@ -87,29 +94,24 @@ class Zeus {
  private:
   // Below a cap limits are only lowered: a start is admitted with the limit that the job had.
   void limit(const View& view, Decision& decision, JobId job) {
-    const double watts = limit_w(view, job);
-    if (watts == 0) return;
-    const std::uint32_t level = level_of(*table_, view.family(job), held_gpus(view, job), watts);
-    if (level > levels_[index(job)] && std::isfinite(view.headroom_w())) return;
-    levels_[index(job)] = level;
-    decision.limit_power(job, watts);
-  }
-
-  // 0: its GPUs have no limits.
-  [[nodiscard]] double limit_w(const View& view, JobId job) const {
     const PowerModel& model = view.power_model();
-    const std::uint32_t family = view.family(job);
     const GpusOfTypes gpus = held_gpus(view, job);
     double most_w = 0;
-    std::set<double> settings;
     for (const auto& [type, milli] : gpus) {
       most_w += largest_limit_w(model, type) * static_cast<double>(milli) / whole_gpu;
-      for (const PowerLimit& limit : model.limits(family, type)) settings.insert(limit.limit_w);
     }
-    if (settings.empty() || most_w == 0) return 0;
+    if (most_w == 0) return;  // its GPUs have no limits
     std::vector<LimitedRun> runs;
-    for (const double watts : settings) runs.push_back(run_under(*table_, family, gpus, watts));
-    return runs[zeus_choice(runs, eta_, most_w)].limit_w;
+    std::vector<std::pair<std::uint32_t, double>> settings;
+    for (const auto& setting : watts_of_levels(model, *table_, view.family(job))) {
+      runs.push_back(run_at(*table_, view.family(job), gpus, setting.first));
+      settings.push_back(setting);
+    }
+    const auto [level, watts] = settings[zeus_choice(runs, eta_, most_w)];
+    std::uint32_t& present = levels_[index(job)];
+    if (level == present || (level > present && std::isfinite(view.headroom_w()))) return;
+    present = level;
+    decision.limit_power(job, watts);
   }
 
   Members members_;

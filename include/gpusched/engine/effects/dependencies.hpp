@@ -84,23 +84,29 @@ class Dependencies {
 
   /// A job's submission is refused: it never waits.
   void refuse(JobId job) {
-    if (active()) open_[index(job)] = no_index;
+    if (active()) give_up(job);
   }
 
   /// A job that was submitted and waits for others is cancelled.
   void cancel(JobId job) {
-    const bool waits_for_others = std::exchange(open_[index(job)], no_index) > 0;
-    if (waits_for_others || delayed_.erase({eligible(job), job}) > 0) {
+    if (open_[index(job)] > 0 || delayed_.erase({eligible(job), job}) > 0) {
       --held_back_;
     } else {
       std::erase(ready_, job);  // what it waited for was cancelled at this instant
     }
+    give_up(job);
   }
 
  private:
+  // It never comes to be eligible.
+  void give_up(JobId job) {
+    open_[index(job)] = no_index;
+    eligible_[index(job)] = jobs_->submit(job);
+  }
+
   const JobTable* jobs_ = nullptr;
-  std::vector<std::uint32_t> open_;           // by job: others that it waits for
-  std::vector<Time> eligible_;                // by job; before the last predecessor has ended, its submission
+  std::vector<std::uint32_t> open_;  // by job: others that it waits for
+  std::vector<Time> eligible_;       // by job; its submission where the last predecessor has not ended, or it is done
   std::set<std::pair<Time, JobId>> delayed_;  // submitted, and all that they wait for ended too short a time ago
   std::vector<JobId> ready_;
   std::uint32_t held_back_ = 0;

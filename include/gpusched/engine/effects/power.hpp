@@ -196,16 +196,13 @@ class Power {
   GPUSCHED_RARE bool takes_back(const State& state, JobId job, std::uint32_t grants) {
     return caps_.takes_back(state, job, grants, *this);
   }
-  /// As Decision::limit_power().
+  /// The setting that a policy gives the GPUs of a job, in this run and later ones: the greatest that is not above
+  /// `watts` on any GPU type, or the least that there is.
   template <class Kernel>
   void limit_power(Kernel& kernel, JobId job, double watts) {
-    const auto& cluster = kernel.state.cluster;
-    if (kernel.state[job].grants == no_index) return;  // a later command of the decision stopped it
     std::uint32_t level = table().top();
-    for (std::uint32_t at = kernel.state[job].grants; at != no_index; at = cluster.grant(at).next) {
-      const NodeId node = cluster.grant(at).node;
-      if (cluster.node_gpus(node) == 0) continue;
-      level = std::min(level, table().level_below(kernel.state.jobs->family(job), cluster.node_gpu_type(node), watts));
+    for (std::uint32_t type = 0; type < model_->gpus.size(); ++type) {
+      level = std::min(level, table().level_below(kernel.state.jobs->family(job), type, watts));
     }
     limits_[index(job)] = static_cast<std::uint8_t>(level);
     if (!kernel.works(job)) return;

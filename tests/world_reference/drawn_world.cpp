@@ -88,6 +88,7 @@ JobTable draw_jobs(WorldDraws& draw, const Cluster& cluster, WorldKind kind) {
   const std::uint64_t count = 1 + draw.below(20), span_s = draw.chance(3) ? 1 : 10 + draw.below(600);
   const bool typed = cluster.gpu_types.size() > 1, linked = draw.chance(3);
   NameTable specs;
+  specs.intern("");  // 0: any GPU
   std::vector<JobRecord> records;
   std::vector<std::string> ids;
   for (std::uint64_t i = 0; i < count; ++i) {

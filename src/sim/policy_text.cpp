@@ -97,7 +97,7 @@ Json clairvoyant_json(const PolicyRegistry& registry, const PolicyInfo& policy) 
   const JobTable jobs = complete_trace();
   const Cluster cluster = Cluster::homogeneous(1, 8);
   PowerModel power;
-  power.gpus.emplace_back();
+  power.gpus.push_back({.load = {}, .limits = {{.limit_w = 1}}});
   power.kinds.emplace_back();
   power.kind_of = {0};
   power.places = {{.carbon_g_per_kwh = Signal(1), .usd_per_mwh = Signal(1)}};

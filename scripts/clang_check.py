@@ -45,10 +45,14 @@ def is_compiled_first(words):
     return BY_CLANG in words and not any(folder in words[words.index("-o") + 1] for folder in BEHIND_PROGRAMS)
 
 
-def sources_of(build):
+def entries_of(build):
+    """(entry of compile_commands.json, its words) for every source that is ours."""
+    return [(entry, shlex.split(entry["command"]))
+            for entry in json.loads((build / "compile_commands.json").read_text()) if ours(entry["file"])]
+
+
+def sources_of(entries):
     """(source, its options without those of code generation) for every C++ source that clang would not read otherwise."""
-    entries = [(entry, shlex.split(entry["command"]))
-               for entry in json.loads((build / "compile_commands.json").read_text()) if ours(entry["file"])]
     compiled = set().union(*(parts_of(entry["file"]) for entry, words in entries if is_compiled_first(words)))
     for entry, words in entries:
         if parts_of(entry["file"]) <= compiled or "nvcc" in words[0]:
@@ -67,11 +71,10 @@ def sources_of(build):
         yield entry["file"], options, entry["directory"]
 
 
-def objects_by_clang(build):
+def objects_by_clang(entries):
     """The objects of the build that clang compiles, as build.ninja names them."""
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        words = shlex.split(entry["command"])
-        if ours(entry["file"]) and is_compiled_first(words) and "verify_interface_header_sets" not in entry["file"]:
+    for entry, words in entries:
+        if is_compiled_first(words) and "verify_interface_header_sets" not in entry["file"]:
             yield words[words.index("-o") + 1]
 
 
@@ -98,7 +101,8 @@ def main():
                 break
         return file, outcome
 
-    sources = list(sources_of(build))
+    entries = entries_of(build)
+    sources = list(sources_of(entries))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         pending = [pool.submit(check, source) for source in sources]
         for done in concurrent.futures.as_completed(pending):
@@ -109,7 +113,7 @@ def main():
                 pool.shutdown(cancel_futures=True)
                 return 1
     print(f"clang reads all {len(sources)} sources without a warning.", flush=True)
-    return subprocess.run(["cmake", "--build", build, "--target", *objects_by_clang(build)]).returncode
+    return subprocess.run(["cmake", "--build", build, "--target", *objects_by_clang(entries)]).returncode
 
 
 if __name__ == "__main__":

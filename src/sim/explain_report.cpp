@@ -79,8 +79,7 @@ class Words {
       case WaitCause::gpu_type:
         return "GPUs of its type" + type() + " are taken: " + free + " free, it needs " + need + "; others are free";
       case WaitCause::quota: return "the quota of its queue: " + free + " GPUs left of it, it needs " + need;
-      case WaitCause::limit:
-        return span.limit == no_index ? "a limit" : "the limit " + limit_text(plan_->input.cluster.limits[span.limit]);
+      case WaitCause::limit: return "the limit " + limit_text(plan_->input.cluster.limits[span.limit]);
       case WaitCause::cpu_memory:
         return "nodes with free GPUs lack CPU, memory or instances: " + free + " GPUs free, it needs " + need;
       case WaitCause::fragmentation: return "fragmented: " + free + " GPUs free, but not " + tasks() + " on nodes";

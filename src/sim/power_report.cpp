@@ -127,13 +127,12 @@ PowerAccount power_account(const Engine& engine) {
 
 Json power_account_json(const PowerAccount& account) {
   Json json = {{"meter", Json::object()}, {"jobs", Json::object()}};
-  const bool has_services = account.services.nj != 0 || account.services.rent != 0;
   for (const Amount& amount : amounts_of(account)) {
     const std::vector<std::int64_t> rounded = account_millionths(amount, account);
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < rounded.size(); ++i) {
       sum += rounded[i];
-      if (i == 1 && !has_services) continue;
+      if (i == 1 && !account.has_services()) continue;
       json[part_names[i]][amount.name] = static_cast<double>(rounded[i]) / static_cast<double>(millionth);
     }
     json["meter"][amount.name] = static_cast<double>(sum) / static_cast<double>(millionth);
@@ -158,9 +157,8 @@ std::vector<std::string> cap_warnings(const std::string& policy, const PowerAcco
 
 std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   const PowerAccount& first = *runs.front().power;
-  const bool has_services = first.services.nj != 0;
   std::vector<std::string> header{"policy", "energy kWh", "of jobs"};
-  if (has_services) header.emplace_back("services");
+  if (first.has_services()) header.emplace_back("services");
   header.insert(header.end(), {"idle", "losses", "peak kW"});
   const std::size_t peak = header.size() - 1;
   if (first.has_carbon) header.emplace_back("carbon kg");
@@ -175,7 +173,7 @@ std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& sty
     const double idle = other(account, BillOf::idle) + other(account, BillOf::asleep) + other(account, BillOf::waking);
     std::vector<std::string> cells{run.policy, formatted("%.1f", account.meter.kwh()),
                                    formatted("%.1f", account.jobs.kwh())};
-    if (has_services) cells.push_back(formatted("%.1f", account.services.kwh()));
+    if (first.has_services()) cells.push_back(formatted("%.1f", account.services.kwh()));
     cells.insert(cells.end(), {formatted("%.1f", idle), formatted("%.1f", other(account, BillOf::losses)),
                                formatted("%.2f", run.metrics.peak_kw.value_or(0))});
     if (account.has_carbon) cells.push_back(formatted("%.2f", account.meter.carbon_kg()));

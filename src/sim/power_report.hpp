@@ -23,6 +23,9 @@ struct PowerAccount {
   std::array<Bill, most_bills> others = {};    ///< by BillOf
   std::vector<detail::CapExcess> caps = {};    ///< by number, of the whole run
   bool has_carbon = false, has_money = false;  ///< known at all
+
+  /// Replicas of services drew or cost something.
+  [[nodiscard]] bool has_services() const { return services.nj != 0 || services.rent != 0; }
 };
 
 /// Precondition: `engine` has finished and knows power.

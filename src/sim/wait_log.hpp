@@ -32,7 +32,7 @@ struct WaitSpan {
   WaitCause cause = WaitCause::no_gpus;              ///< of waiting
   MilliGpu least_free = 0, most_free = 0;            ///< of waiting: WaitState::free_milli in the course of it
   JobsAhead ahead_at_begin = {}, ahead_at_end = {};  ///< of waiting
-  std::uint32_t limit = no_index;                    ///< of WaitCause::limit: a rule of Cluster::limits; no_index: some
+  std::uint32_t limit = no_index;                    ///< of WaitCause::limit: a rule of Cluster::limits
   JobId waits_for = no_job;                          ///< of dependencies: the first that has not ended; none: all have,
                                                      ///< and the delay behind them has not passed
   std::uint32_t started = 0, overtook = 0;           ///< other jobs that started in it; of these, later arrivals

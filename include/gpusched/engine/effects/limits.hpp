@@ -52,7 +52,7 @@ class Limits {
   [[nodiscard]] bool active() const { return !limits_.is_empty(); }
   /// Jobs that are held back.
   [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_.jobs; }
-  /// What they ask for together.
+  /// The same, with what they ask for together.
   [[nodiscard]] const HeldBack& held_back() const { return held_back_; }
 
   // ---- submissions ----

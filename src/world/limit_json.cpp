@@ -46,6 +46,8 @@ constexpr AmountOfLimit amounts_of_limit[] = {{"gpus", &LimitAmounts::gpu_milli,
                                               {"memory_gib", &LimitAmounts::memory_mib, mib_per_gib, " GiB"},
                                               {"jobs", &LimitAmounts::jobs, 1, " running jobs"}};
 
+Json wall_json(const LimitRule& rule) { return quantity_json(rule.wall.us, microseconds_per_second); }
+
 }  // namespace
 
 LimitRule read_limit(JsonFields& fields) {
@@ -59,11 +61,17 @@ LimitRule read_limit(JsonFields& fields) {
   constexpr double most_jobs = 1e12;
   fields.read("jobs", rule.most.jobs, 0, most_jobs);
   fields.read("submitted", rule.submitted, 0, most_jobs);
+  constexpr double most_wall_s = 1e9;
+  double wall_s = -1;
+  fields.read("wall_s", wall_s, 0, most_wall_s);
+  if (wall_s >= 0) rule.wall = from_seconds(wall_s);
   const bool counts_jobs = rule.most.jobs < unlimited || rule.submitted < unlimited;
   if (rule.per == LimitOwner::job && counts_jobs) {
-    fields.fail("per", "expected gpus, cpus or memory_gib alone with job: each job is by itself");
-  } else if (rule.most == LimitAmounts{} && rule.submitted == unlimited) {
-    fields.fail("", "expected a limit: gpus, cpus, memory_gib, jobs or submitted");
+    fields.fail("per", "expected gpus, cpus, memory_gib or wall_s alone with job: each job is by itself");
+  } else if (rule.per != LimitOwner::job && rule.wall < Time::max()) {
+    fields.fail("per", "expected job with wall_s: the time that each job requests");
+  } else if (rule.most == LimitAmounts{} && rule.submitted == unlimited && rule.wall == Time::max()) {
+    fields.fail("", "expected a limit: gpus, cpus, memory_gib, jobs, submitted or wall_s");
   }
   return rule;
 }
@@ -85,6 +93,7 @@ Json limit_json(const LimitRule& rule) {
     entry[std::string(amount.key)] = quantity_json(rule.most.*amount.member, static_cast<double>(amount.parts));
   }
   if (rule.submitted < unlimited) entry["submitted"] = rule.submitted;
+  if (rule.wall < Time::max()) entry["wall_s"] = wall_json(rule);
   return entry;
 }
 
@@ -97,6 +106,7 @@ std::string limit_text(const LimitRule& rule) {
   }
   if (rule.submitted < unlimited)
     text += (text.empty() ? "" : ", ") + counted(static_cast<std::uint64_t>(rule.submitted), "job") + " submitted";
+  if (rule.wall < Time::max()) text += (text.empty() ? "" : ", ") + wall_json(rule).dump() + " s of request";
   if (rule.per != LimitOwner::all) text += " per " + std::string(name_of(limit_owner_names, rule.per));
   for (const NamesOfLimit& names : names_of_limit) {
     const auto& list = rule.*names.member;

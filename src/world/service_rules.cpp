@@ -12,6 +12,9 @@ constexpr double longest_window_s = 1e9, most_of_rule = 1e9;
 constexpr std::array<NamedValue<HpaOptions::Metric>, 2> metric_names{
     {{"busy", HpaOptions::Metric::busy}, {"held", HpaOptions::Metric::held}}};
 
+constexpr std::array<NamedValue<HistogramOptions::Conditions>, 2> condition_names{
+    {{"hybrid", HistogramOptions::Conditions::hybrid}, {"faascache", HistogramOptions::Conditions::faascache}}};
+
 void read_span(JsonFields& fields, const char* key, Time& time) {
   double seconds = to_seconds(time);
   fields.read_above_zero(key, seconds, longest_window_s);
@@ -79,13 +82,38 @@ Autoscaler erlang_of(JsonFields& fields, const ReplicaLimits& limits, const Serv
   return Autoscaler(QueueTarget(options));
 }
 
+FunctionReplicasOptions function_of(const ReplicaLimits& limits, const ServiceSpec& service) {
+  return {.limits = limits, .at_once = static_cast<std::int32_t>(at_once(service))};
+}
+
+Autoscaler keep_alive_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  FunctionReplicasOptions options = function_of(limits, service);
+  double keep_s = 600;
+  fields.read("keep_s", keep_s, 0, longest_window_s);
+  options.keep_alive = FixedKeepAlive(from_seconds(keep_s));
+  return Autoscaler(FunctionReplicas(options));
+}
+
+Autoscaler idle_times_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  FunctionReplicasOptions options = function_of(limits, service);
+  HistogramOptions histogram;
+  fields.read_word("conditions", histogram.conditions, condition_names);
+  if (histogram.conditions == HistogramOptions::Conditions::faascache) histogram.otherwise = whole_seconds(2 * 3600);
+  fields.read("bins", histogram.bins, 1, 100'000);
+  read_span(fields, "bin_s", histogram.bin);
+  fields.read("least_samples", histogram.least_samples, 1, 1'000'000);
+  read_span(fields, "otherwise_s", histogram.otherwise);
+  options.keep_alive = HistogramKeepAlive(histogram);
+  return Autoscaler(FunctionReplicas(options));
+}
+
 }  // namespace
 
 Autoscaler read_autoscaler(JsonFields& service_fields, const ReplicaLimits& limits, const ServiceSpec& service) {
   Autoscaler autoscaler{FixedReplicas(limits.most)};
   if (!service_fields.has("autoscaler")) return autoscaler;
   service_fields.read_object("autoscaler", [&](JsonFields& fields) {
-    const std::array<std::string, 5> rules{"none", "hpa", "kpa", "request-rate", "erlang"};
+    const std::array<std::string, 7> rules{"none", "hpa", "kpa", "request-rate", "erlang", "keep-alive", "idle-times"};
     std::string rule;
     fields.require("rule");
     fields.read_word("rule", rule, rules);
@@ -95,6 +123,8 @@ Autoscaler read_autoscaler(JsonFields& service_fields, const ReplicaLimits& limi
     if (rule == "kpa") autoscaler = kpa_of(fields, limits, service);
     if (rule == "request-rate") autoscaler = request_rate_of(fields, limits, service);
     if (rule == "erlang") autoscaler = erlang_of(fields, limits, service);
+    if (rule == "keep-alive") autoscaler = keep_alive_of(fields, limits, service);
+    if (rule == "idle-times") autoscaler = idle_times_of(fields, limits, service);
   });
   return autoscaler;
 }

@@ -27,10 +27,9 @@ constexpr Agreement agreed_parameters[] = {
     {"grestypes", "gpu"},
 };
 constexpr Agreement agreed_of_partitions[] = {
-    {"state", "up"},           {"maxtime", "infinite"},  {"maxtime", "unlimited"}, {"maxnodes", "infinite"},
-    {"maxnodes", "unlimited"}, {"oversubscribe", "no"},  {"defaulttime", "none"},  {"default", "no"},
-    {"allowgroups", "all"},    {"allowaccounts", "all"}, {"allowqos", "all"},      {"exclusiveuser", "no"},
-    {"hidden", "no"},          {"rootonly", "no"},
+    {"state", "up"},         {"maxnodes", "infinite"}, {"maxnodes", "unlimited"}, {"oversubscribe", "no"},
+    {"defaulttime", "none"}, {"default", "no"},        {"allowgroups", "all"},    {"allowaccounts", "all"},
+    {"allowqos", "all"},     {"exclusiveuser", "no"},  {"hidden", "no"},          {"rootonly", "no"},
 };
 
 bool agrees(std::span<const Agreement> list, const SlurmPair& pair) {
@@ -66,6 +65,13 @@ Result<void> take_time(const SlurmConfLine& line, const SlurmPair& pair, Time& i
   }
   into = *time;
   return {};
+}
+
+// A limit of time that may be none.
+Result<void> take_wall(const SlurmConfLine& line, const SlurmPair& pair, Time& into) {
+  into = Time::max();
+  const bool is_none = same_slurm_word(pair.value, "infinite") || same_slurm_word(pair.value, "unlimited");
+  return is_none ? Result<void>{} : take_time(line, pair, into);
 }
 
 class ConfInterpreter {
@@ -264,12 +270,13 @@ class ConfInterpreter {
           done = take_number(line, pair, 0, 365 * 86'400, seconds);
           partition.preempted.grace = from_seconds(seconds);
         }
+        if (key == "maxtime") done = take_wall(line, pair, partition.wall);
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;
         const bool of_preemption = key == "preemptmode" || key == "gracetime";
         const bool used = (of_preemption && conf_.preempt_type == SlurmPreemptType::partition) ||
                           key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||
-                          key == "partitionname";
+                          key == "maxtime" || key == "partitionname";
         if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
       }
       conf_.partitions.push_back(std::move(partition));

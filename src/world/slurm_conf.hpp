@@ -19,7 +19,7 @@ namespace gpusched {
 struct UnusedSetting {
   std::string file;
   std::uint64_t line = 0;
-  std::string key;    ///< "SlurmUser", "PartitionName:MaxTime", "SchedulerParameters:defer", "normal:MaxWall"
+  std::string key;    ///< "SlurmUser", "PartitionName:MaxNodes", "SchedulerParameters:defer", "normal:GrpWall"
   std::string value;  ///< as written
 };
 
@@ -40,8 +40,9 @@ struct SlurmPartition {
   double job_factor = 1;  ///< PriorityJobFactor
   double tier = 1;        ///< PriorityTier: who goes first, and preempts whom under preempt/partition_prio
   SlurmPreempted preempted = {};
-  std::string qos;   ///< the partition's own QOS, whose limits are those of the partition; empty: none
-  std::string file;  ///< where it is described
+  Time wall = Time::max();  ///< MaxTime
+  std::string qos;          ///< the partition's own QOS, whose limits are those of the partition; empty: none
+  std::string file;         ///< where it is described
   std::uint64_t line = 0;
 };
 

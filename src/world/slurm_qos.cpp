@@ -36,7 +36,7 @@ bool is_unset(std::string_view column, std::string_view value) {
 constexpr std::int64_t most_of_a_limit = 1'000'000'000;
 
 // The limits that a run knows, as sacctmgr heads them and as it calls them when it is asked for them.
-enum class Limited : std::uint8_t { tres, jobs, submitted };
+enum class Limited : std::uint8_t { tres, jobs, submitted, wall };
 struct LimitColumn {
   std::string_view name, long_name;
   LimitOwner per = LimitOwner::all;
@@ -47,6 +47,7 @@ constexpr LimitColumn limit_columns[] = {
     {"GrpJobs", "GrpJobs", LimitOwner::all, Limited::jobs},
     {"GrpSubmit", "GrpSubmitJobs", LimitOwner::all, Limited::submitted},
     {"MaxTRES", "MaxTRESPerJob", LimitOwner::job, Limited::tres},
+    {"MaxWall", "MaxWallDurationPerJob", LimitOwner::job, Limited::wall},
     {"MaxTRESPU", "MaxTRESPerUser", LimitOwner::user, Limited::tres},
     {"MaxJobsPU", "MaxJobsPerUser", LimitOwner::user, Limited::jobs},
     {"MaxSubmitPU", "MaxSubmitJobsPerUser", LimitOwner::user, Limited::submitted},
@@ -166,6 +167,12 @@ class QosReader {
     });
     if (row == std::end(limit_columns)) return false;
     if (row->what == Limited::tres) return take_tres(*row, column, value, qos);
+    if (row->what == Limited::wall) {
+      const auto wall = parse_slurm_span(value);
+      if (!wall) return wrong_qos(file_, column, "a time like 1-00:00:00", value);
+      qos.limits.push_back({.column = column, .value = std::string(value), .per = row->per, .wall = *wall});
+      return true;
+    }
     const auto number = parse_integer(value);
     if (!number || *number < 0 || *number > most_of_a_limit) {
       return wrong_qos(file_, column, "a whole number from 0", value);
@@ -231,7 +238,7 @@ bool SlurmQosLimit::is_like(const SlurmQosLimit& other) const {
   const auto same = [](std::int64_t a, std::int64_t b) { return (a < unlimited) == (b < unlimited); };
   return per == other.per && same(most.gpu_milli, other.most.gpu_milli) && same(most.cpu_milli, other.most.cpu_milli) &&
          same(most.memory_mib, other.most.memory_mib) && same(most.jobs, other.most.jobs) &&
-         same(submitted, other.submitted);
+         same(submitted, other.submitted) && (wall < Time::max()) == (other.wall < Time::max());
 }
 
 Result<SlurmQosTable> read_slurm_qos(const std::string& path) {

@@ -19,6 +19,7 @@ struct SlurmQosLimit {
   LimitOwner per = LimitOwner::all;  ///< Grp...: all jobs; ...PU: each user; ...PA: each account; MaxTRES: each job
   LimitAmounts most = {};
   std::int64_t submitted = unlimited;
+  Time wall = Time::max();  ///< MaxWall: the longest time that a job may request
 
   /// True when the other limits the same in another QOS.
   [[nodiscard]] bool is_like(const SlurmQosLimit& other) const;

@@ -93,7 +93,16 @@ namespace {
 
 // The rule of one limit, without whose jobs it is of.
 LimitRule rule_of(const SlurmQos& row, const SlurmQosLimit& limit) {
-  return {.name = row.name + ":" + limit.column, .per = limit.per, .most = limit.most, .submitted = limit.submitted};
+  return {.name = row.name + ":" + limit.column,
+          .per = limit.per,
+          .most = limit.most,
+          .submitted = limit.submitted,
+          .wall = limit.wall};
+}
+
+// MaxTime of a partition holds whether limits are enforced or not.
+LimitRule longest_of(const SlurmPartition& partition) {
+  return {.name = partition.name + ":MaxTime", .per = LimitOwner::job, .vcs = {partition.name}, .wall = partition.wall};
 }
 
 Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTable& table) {
@@ -111,6 +120,7 @@ Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTa
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
   std::vector<std::pair<std::string, const SlurmQos*>> of_partitions;
   for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
+    if (partition.wall < Time::max()) cluster.limits.push_back(longest_of(partition));
     if (partition.qos.empty()) continue;
     if (!site.qos) {
       site.unused.push_back({partition.file, partition.line, "PartitionName:QOS", partition.qos});

@@ -21,7 +21,7 @@ Time drawn_s(Rng& rng, std::int64_t least, std::int64_t most) {
 Autoscaler drawn_rule(Rng& rng, const ServiceSpec& service) {
   const ReplicaLimits limits{.least = static_cast<std::int32_t>(rng.below(2)),
                              .most = static_cast<std::int32_t>(service.most)};
-  switch (rng.below(5)) {
+  switch (rng.below(7)) {
     case 0: return Autoscaler(FixedReplicas(static_cast<std::int32_t>(1 + rng.below(service.most))));
     case 1:
       return Autoscaler(Hpa({.limits = limits,
@@ -42,6 +42,14 @@ Autoscaler drawn_rule(Rng& rng, const ServiceSpec& service) {
                                      .up_after = drawn_s(rng, 2, 6),
                                      .down_after = drawn_s(rng, 2, 12),
                                      .period = drawn_s(rng, 1, 2)}));
+    case 4:
+      return Autoscaler(FunctionReplicas({.limits = limits,
+                                          .at_once = static_cast<std::int32_t>(service.at_once),
+                                          .keep_alive = FixedKeepAlive(drawn_s(rng, 0, 20))}));
+    case 5:
+      return Autoscaler(FunctionReplicas(
+          {.limits = limits,
+           .keep_alive = HistogramKeepAlive({.bins = 20, .bin = drawn_s(rng, 1, 3), .least_samples = 2})}));
     default:
       return Autoscaler(QueueTarget({.limits = limits,
                                      .target = {.within_s = 12, .quantile = 0.8},

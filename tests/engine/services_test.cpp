@@ -164,6 +164,46 @@ TEST(Services, KnativeGoesToZeroAndAStartIsColdThenWarm) {
 }
 
 // Two replicas, one of which is not wanted any more while both serve: it ends with its request.
+// Two are begun for two requests; the one that became idle last serves the third, and each ends 10 s after its last.
+TEST(Services, AFunctionGoesFromZeroAndBack) {
+  ServiceSpec service = service_of({{0, 1}, {0.5, 1}, {5, 1}, {30, 1}}, 3);
+  service.cold_start = service.warm_start = whole_seconds(2);
+  service.autoscaler = Autoscaler(
+      FunctionReplicas({.limits = {.least = 0, .most = 3}, .keep_alive = FixedKeepAlive(whole_seconds(10))}));
+  const ServedRun run({service}, {}, 4);
+  ASSERT_TRUE(run.finished);
+  EXPECT_EQ(run.ends(), (Seconds{3, 3.5, 6, 33}));
+  EXPECT_EQ(run.times_of(EventKind::start, 0), (Seconds{0, 30}));
+  EXPECT_EQ(run.times_of(EventKind::start, 1), Seconds{0.5});
+  EXPECT_EQ(run.engine.services().starts(0).cold, 3u);
+  EXPECT_DOUBLE_EQ(service_figures(run.engine).front().gpu_hours, (16 + 12.5 + 3) / 3600);
+}
+
+// Mahmoudi and Khazaei, "SimFaaS", CLOSER 2021: cold starts within 10 %, instances within 1 %, over 10^6 s.
+TEST(Services, AFunctionHasTheColdStartsOfSimFaas) {
+  struct Setting {
+    double rate, warm_s, cold_s, keep_s, cold_share, instances;
+  };
+  for (const Setting& set : {Setting{.1, 2.016, 2.163, 600, .007062, 2.634}, Setting{.01, 2, 5, 60, .5619, .4952}}) {
+    ServiceSpec service = service_of({}, 50);
+    Rng gaps = Rng(3).split("gaps"), works = Rng(3).split("works");
+    constexpr double span_s = 1e6;
+    for (double at = gaps.exponential(1 / set.rate); at < span_s; at += gaps.exponential(1 / set.rate)) {
+      service.requests.push_back({.arrival = from_seconds(at), .work = from_seconds(works.exponential(set.warm_s))});
+    }
+    service.cold_start = service.warm_start = from_seconds(set.cold_s - set.warm_s);
+    service.autoscaler = Autoscaler(
+        FunctionReplicas({.limits = {.least = 0, .most = 50}, .keep_alive = FixedKeepAlive(from_seconds(set.keep_s))}));
+    const auto requests = static_cast<double>(service.requests.size());
+    const ServedRun run({service}, {}, 50);
+    ASSERT_TRUE(run.finished);
+    const double share = static_cast<double>(run.engine.services().starts(0).cold) / requests;
+    EXPECT_NEAR(share, set.cold_share, .1 * set.cold_share);
+    const double instances = service_figures(run.engine).front().gpu_hours * 3600 / span_s;
+    EXPECT_NEAR(instances, set.instances, .01 * set.instances);
+  }
+}
+
 TEST(Services, AReplicaThatIsNotWantedEndsWithItsRequest) {
   ServiceSpec service = service_of({{0, 100}, {0, 100}, {50, 1}, {130, 1}}, 2);
   service.autoscaler = Autoscaler(RequestRate({.limits = {.least = 1, .most = 2},

@@ -380,7 +380,8 @@ struct SlowServices {
       }
       return;
     }
-    if (own.ask_at == now || (own.wanted == 0 && !own.waiting.empty())) ask(i, all_came, held);
+    const bool asked = own.autoscaler.follows_requests() || (own.wanted == 0 && !own.waiting.empty());
+    if (own.ask_at == now || asked) ask(i, all_came, held);
     while (active(i) < own.wanted && more(i)) continue;
     while (active(i) > own.wanted) fewer(i);
   }

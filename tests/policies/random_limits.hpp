@@ -28,6 +28,9 @@ inline std::vector<LimitRule> random_limits(std::uint64_t seed) {
     if (draw.chance(4)) rule.most.memory_mib = static_cast<std::int64_t>(100 + draw.below(900));
     if (rule.per != LimitOwner::job && !draw.chance(3)) rule.most.jobs = static_cast<std::int64_t>(1 + draw.below(4));
     if (rule.per != LimitOwner::job && draw.chance(3)) rule.submitted = static_cast<std::int64_t>(1 + draw.below(12));
+    if (rule.per == LimitOwner::job && draw.chance(2)) {
+      rule.wall = whole_seconds(50 + static_cast<std::int64_t>(draw.below(2000)));
+    }
   }
   return rules;
 }

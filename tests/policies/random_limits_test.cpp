@@ -120,7 +120,8 @@ class SlowLimits {
           if (owner_name(jobs_, rule.per, JobId{other}) == owner_name(jobs_, rule.per, job)) ++others;
         }
         const LimitAmounts asks = JobLimits::amounts_of(jobs_.shape(job));
-        refused = refused || others >= rule.submitted || !JobLimits::within(asks, rule.most);
+        const bool is_too_long = jobs_.estimate(job) < Time::max() && jobs_.estimate(job) > rule.wall;
+        refused = refused || others >= rule.submitted || !JobLimits::within(asks, rule.most) || is_too_long;
       }
       if (refused != engine.is_refused(job)) {
         return "job " + std::to_string(i) + (refused ? " should be refused" : " is refused");

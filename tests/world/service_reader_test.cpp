@@ -216,6 +216,14 @@ TEST(ServiceReader, RefusesMistakesByPath) {
             "f: /services/0/requests/rate_per_s: expected one of log, rate_per_s and rate_file");
   EXPECT_EQ(error_of_services(one(even + ", " + fixed + ", " + gpu + R"(, "autoscaler": {"rule": "erlang"})")),
             "f: /services/0/autoscaler/rule: expected a promise of the service with erlang");
+  const auto with_rule = [&](const std::string& rule) {
+    return error_of_services(
+        one(even + ", " + fixed + ", " + gpu + R"(, "least": 0, "autoscaler": {"rule": )" + rule + "}"));
+  };
+  EXPECT_EQ(with_rule(R"("keep-alive", "keep_s": 0)"), "none");
+  EXPECT_EQ(with_rule(R"("idle-times", "conditions": "faascache", "bins": 9, "bin_s": 0.5)"), "none");
+  EXPECT_EQ(with_rule(R"("idle-times", "conditions": "arima")").substr(0, 47),
+            "f: /services/0/autoscaler/conditions: expected ");
   EXPECT_EQ(error_of_services(one(even + R"(, "serves": {"logged": true}, )" + gpu)),
             "f: /services/0/serves/logged: expected a log with a column service_s");
   EXPECT_EQ(error_of_services(one(even + ", " + fixed + R"(, "replica": {"gpus": 1.5})")),

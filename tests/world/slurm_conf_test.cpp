@@ -189,7 +189,9 @@ TEST(SlurmConf, NodesArePartitionedAsItSays) {
   EXPECT_EQ(conf.partitions[0].job_factor, 5);
   EXPECT_EQ(conf.partitions[1].job_factor, 2);
   EXPECT_EQ(conf.partitions[1].qos, "few");
-  EXPECT_EQ(unused_keys(conf.unused), (Names{"PartitionName:MaxTime=60", "NodeName:Weight=5"}));
+  EXPECT_EQ(conf.partitions[0].wall, Time::max());
+  EXPECT_EQ(conf.partitions[1].wall, whole_seconds(3600));
+  EXPECT_EQ(unused_keys(conf.unused), Names{"NodeName:Weight=5"});
 }
 
 TEST(SlurmConf, PartitionsHaveTiers) {
@@ -291,8 +293,10 @@ TEST(SlurmQos, EveryLimitHasItsMeaning) {
   const auto others = read_slurm_qos(folder.write(
       "qos.txt", "Name|Priority|Flags|MaxTRESPU|MaxWall\nnormal|0|DenyOnLimit|node=2,gres/gpu:a100=1|60\n"));
   ASSERT_TRUE(others);
-  EXPECT_EQ(unused_keys(others->unused),
-            (Names{"normal:MaxTRESPU=node=2", "normal:MaxTRESPU=gres/gpu:a100=1", "normal:MaxWall=60"}));
+  EXPECT_EQ(unused_keys(others->unused), (Names{"normal:MaxTRESPU=node=2", "normal:MaxTRESPU=gres/gpu:a100=1"}));
+  ASSERT_EQ(others->rows[0].limits.size(), 1u);
+  EXPECT_EQ(others->rows[0].limits[0].wall, whole_seconds(3600));
+  EXPECT_EQ(others->rows[0].limits[0].per, LimitOwner::job);
 }
 
 // CANCEL is as REQUEUE here, and named.
@@ -368,6 +372,22 @@ TEST(SlurmSite, LimitsOfQosAreThoseOfTheirJobsAndPartitions) {
   EXPECT_TRUE(limits(text, site).empty());
   EXPECT_EQ(unused_keys(site.unused),
             (Names{"few:GrpTRES=gres/gpu=3", "free:GrpTRES=cpu=9", "free:GrpTRES=gres/gpu=7", "free:MaxJobsPU=2"}));
+}
+
+// MaxTime needs no table of QOS and no AccountingStorageEnforce.
+TEST(SlurmSite, APartitionRefusesJobsThatRequestMoreThanItsMaxTime) {
+  const TempFolder folder;
+  auto site = read_slurm_site(
+      folder.write("slurm.conf", nodes_and_partition + "PartitionName=short Nodes=n1 MaxTime=1-2\n"), "");
+  ASSERT_TRUE(site) << site.error().to_string();
+  EXPECT_TRUE(site->unused.empty());
+  Cluster cluster;
+  ASSERT_TRUE(set_slurm_limits(*site, cluster));
+  ASSERT_EQ(cluster.limits.size(), 1u);
+  EXPECT_EQ(
+      cluster.limits[0],
+      (LimitRule{.name = "short:MaxTime", .per = LimitOwner::job, .vcs = {"short"}, .wall = whole_seconds(26 * 3600)}));
+  EXPECT_FALSE(cluster.limits[0].holds_jobs_back());
 }
 
 TEST(SlurmSite, APartitionHasAQosOfTheTable) {

@@ -41,6 +41,7 @@ class JobLimits {
     std::vector<std::uint32_t> buckets;  ///< numbers of buckets()
     std::vector<std::uint32_t> rules;    ///< all that hold, by number
     LimitAmounts of_one;                 ///< the most that one job may ask for, alone
+    Time wall = Time::max();             ///< the longest time that one may request
   };
 
   /// No limits.
@@ -50,7 +51,7 @@ class JobLimits {
     if (rules.empty()) return;
     for (const LimitRule& rule : rules) {
       rules_.push_back(resolve(rule, jobs));
-      most_of_rule_.push_back(rule.most);
+      rule_of_one_.push_back({rule.most, rule.wall});
     }
     const bool asks_arrays = std::any_of(rules.begin(), rules.end(), [](const LimitRule& rule) {
       return rule.per == LimitOwner::array || !rule.arrays.empty();
@@ -65,6 +66,8 @@ class JobLimits {
       const auto [place, added] = set_of_owners_.try_emplace(owners, static_cast<std::uint32_t>(sets_.size()));
       if (added) add_set(owners, rules);
       set_of_job_[i] = place->second;
+      const bool is_too_long = jobs.estimate(job) < Time::max() && jobs.estimate(job) > sets_[place->second].wall;
+      if (is_too_long) too_long_.emplace(job, jobs.estimate(job));
     }
     // What nobody asks for any more: engines are copied.
     rules_ = {};
@@ -81,11 +84,16 @@ class JobLimits {
   /// The set of that number.
   [[nodiscard]] const Set& set(std::uint32_t number) const { return sets_[number]; }
 
-  /// The first rule of `set` that what one job asks for exceeds, by number; no_index: none.
-  [[nodiscard]] std::uint32_t exceeded_by_one(const Set& set, const LimitAmounts& asks) const {
-    if (within(asks, set.of_one)) return no_index;
-    return *std::find_if(set.rules.begin(), set.rules.end(),
-                         [this, &asks](std::uint32_t rule) { return !within(asks, most_of_rule_[rule]); });
+  /// The first rule that the job exceeds by itself when it asks for so much, by number; no_index: none. A job without a
+  /// request requests no time.
+  [[nodiscard]] std::uint32_t exceeded_by_one(JobId job, const LimitAmounts& asks) const {
+    const Set& of_job = set(set_of(job));
+    const auto too_long = too_long_.find(job);
+    const Time requested = too_long == too_long_.end() ? Time{} : too_long->second;
+    if (within(asks, of_job.of_one) && requested <= of_job.wall) return no_index;
+    return *std::find_if(of_job.rules.begin(), of_job.rules.end(), [this, &asks, &requested](std::uint32_t rule) {
+      return !within(asks, rule_of_one_[rule].most) || requested > rule_of_one_[rule].wall;
+    });
   }
 
   /// What a job of that shape holds when it runs.
@@ -159,7 +167,7 @@ class JobLimits {
       const LimitRule& rule = rules[number];
       if (!names(resolved, owners)) continue;
       if (rule.per == LimitOwner::job) {
-        hold(set, number, rule.most);
+        hold(set, number, rule);
         continue;
       }
       const auto column = static_cast<std::size_t>(rule.per) - 1;
@@ -168,13 +176,15 @@ class JobLimits {
       const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
       if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
       set.buckets.push_back(place->second);
-      hold(set, number, rule.most);
+      hold(set, number, rule);
     }
     sets_.push_back(std::move(set));
   }
 
-  static void hold(Set& set, std::uint32_t rule, const LimitAmounts& by) {
-    set.rules.push_back(rule);
+  static void hold(Set& set, std::uint32_t number, const LimitRule& rule) {
+    const LimitAmounts& by = rule.most;
+    set.rules.push_back(number);
+    set.wall = std::min(set.wall, rule.wall);
     LimitAmounts& most = set.of_one;
     most.gpu_milli = std::min(most.gpu_milli, by.gpu_milli);
     most.cpu_milli = std::min(most.cpu_milli, by.cpu_milli);
@@ -185,7 +195,13 @@ class JobLimits {
   std::vector<Resolved> rules_;
   NameTable arrays_;
   std::map<Owners, std::uint32_t> set_of_owners_;
-  std::vector<LimitAmounts> most_of_rule_;
+  // What a rule lets one job ask for.
+  struct OfOne {
+    LimitAmounts most;
+    Time wall;
+  };
+  std::vector<OfOne> rule_of_one_;       // by number of the rule
+  std::map<JobId, Time> too_long_ = {};  // the requests of jobs that exceed a rule's
   std::vector<Bucket> buckets_;
   std::vector<Set> sets_;
   std::vector<std::uint32_t> set_of_job_;

@@ -43,7 +43,11 @@ struct LimitRule {
   std::vector<std::string> except_vcs = {};  ///< the jobs of these are left out
   LimitAmounts most = {};                    ///< at once; of LimitOwner::job: of one job
   std::int64_t submitted = unlimited;        ///< jobs that wait or run; a job beyond it is refused
+  Time wall = Time::max();                   ///< of LimitOwner::job: a job that requests more time is refused
   friend bool operator==(const LimitRule&, const LimitRule&) = default;  ///< field by field
+
+  /// True when jobs may wait for it; what a job exceeds by itself refuses it.
+  [[nodiscard]] bool holds_jobs_back() const { return per != LimitOwner::job && !(most == LimitAmounts{}); }
 };
 
 }  // namespace gpusched

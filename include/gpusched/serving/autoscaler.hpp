@@ -4,7 +4,12 @@
 ///     std::int32_t wanted(const ServiceLoad& load);   // how many replicas there should be now
 ///     Time period() const;                            // how often it is to be asked; Time::max(): once
 ///
-/// whose members are its memory; it starts and ends nothing. A further one is a file and its place in `Autoscaler`.
+/// whose members are its memory; it starts and ends nothing. One that is asked whenever a request comes or ends also
+/// has
+///
+///     Time look_again() const;   // when it is to be asked though none does; Time::max(): not
+///
+/// A further one is a file and its place in `Autoscaler`.
 #pragma once
 
 #include <concepts>
@@ -13,6 +18,7 @@
 #include <variant>
 
 #include "gpusched/serving/fixed_replicas.hpp"
+#include "gpusched/serving/function_replicas.hpp"
 #include "gpusched/serving/hpa.hpp"
 #include "gpusched/serving/kpa.hpp"
 #include "gpusched/serving/queue_target.hpp"
@@ -29,6 +35,13 @@ concept AutoscalerRule = std::copyable<T> && requires(T rule, const ServiceLoad&
   { rule.period() } -> std::same_as<Time>;
 };
 
+/// What those offer that are asked whenever a request comes or ends.
+template <class T>
+concept FollowsRequests = AutoscalerRule<T> && requires(const T& rule) {
+  { rule.look_again() } -> std::same_as<Time>;
+};
+
+static_assert(FollowsRequests<FunctionReplicas>);
 static_assert(AutoscalerRule<FixedReplicas> && AutoscalerRule<Hpa> && AutoscalerRule<Kpa> &&
               AutoscalerRule<RequestRate> && AutoscalerRule<QueueTarget> && AutoscalerRule<ToldReplicas>);
 
@@ -36,7 +49,7 @@ static_assert(AutoscalerRule<FixedReplicas> && AutoscalerRule<Hpa> && Autoscaler
 class Autoscaler {
  public:
   /// All rules.
-  using Rule = std::variant<FixedReplicas, Hpa, Kpa, RequestRate, QueueTarget, ToldReplicas>;
+  using Rule = std::variant<FixedReplicas, Hpa, Kpa, RequestRate, QueueTarget, ToldReplicas, FunctionReplicas>;
 
   /// Follows `rule`; without, one replica for ever.
   explicit Autoscaler(Rule rule = {}) : rule_(std::move(rule)) {}
@@ -49,6 +62,19 @@ class Autoscaler {
   /// comes.
   [[nodiscard]] Time period() const {
     return std::visit([](const auto& rule) { return rule.period(); }, rule_);
+  }
+  /// It is to be asked whenever a request comes or ends.
+  [[nodiscard]] bool follows_requests() const {
+    return std::visit([]<class R>(const R&) { return FollowsRequests<R>; }, rule_);
+  }
+  /// When it is to be asked besides; Time::max(): not.
+  [[nodiscard]] Time look_again() const {
+    return std::visit(
+        []<class R>(const R& rule) {
+          if constexpr (FollowsRequests<R>) return rule.look_again();
+          return Time::max();
+        },
+        rule_);
   }
   /// So many replicas from now on. Precondition: it is told them (ToldReplicas).
   void tell(std::int32_t replicas) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/learned/agenda_policy.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,10 @@ std::string known_of_runs(const PolicyParameters& parameters, const std::string&
 }  // namespace
 
 Result<void> check_limits(const std::string& agent, ActionMode mode, const PolicyContext& context) {
-  if (mode != ActionMode::reserve || context.cluster == nullptr || context.cluster->limits.empty()) return {};
+  if (mode != ActionMode::reserve || context.cluster == nullptr) return {};
+  const std::vector<LimitRule>& limits = context.cluster->limits;
+  if (std::none_of(limits.begin(), limits.end(), [](const LimitRule& rule) { return rule.holds_jobs_back(); }))
+    return {};
   return unexpected("policy '" + agent + "': mode reserve does not take limits of users and others");
 }
 

@@ -61,7 +61,7 @@ class Limits {
     Job& now = jobs_[index(job)];
     if (now.group == no_index || index(job) < replicas_) return false;
     const JobLimits::Set& set = set_of(now);
-    now.refused_by = limits_.exceeded_by_one(set, groups_[now.group].asks);
+    now.refused_by = limits_.exceeded_by_one(job, groups_[now.group].asks);
     for (const std::uint32_t number : set.buckets) {
       const JobLimits::Bucket& bucket = limits_.buckets()[number];
       if (now.refused_by == no_index && buckets_[number].submitted >= bucket.submitted) now.refused_by = bucket.rule;

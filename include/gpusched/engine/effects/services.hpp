@@ -51,6 +51,7 @@ class Services {
       const Time begin = origin + spec.begin;
       runs_.push_back({.queue = ServiceRequests(spec, begin),
                        .autoscaler = spec.autoscaler,
+                       .follows_requests = spec.autoscaler.follows_requests(),
                        .last_arrival = begin + spec.requests.back().arrival,
                        .ask_at = begin});
       for (std::uint32_t k = 0; k < spec.most; ++k) replicas_[spec.first_row + k].service = i;
@@ -236,11 +237,12 @@ class Services {
   struct Run {
     ServiceRequests queue;
     Autoscaler autoscaler;
-    Time last_arrival{};         // after which the autoscaler is asked no more
-    Time ask_at{};               // when it is asked next
-    Time look_at = Time::max();  // when replicas are compared with what is wanted, besides
-    std::int32_t wanted = 0;     // its last answer
-    std::uint32_t draining = 0;  // replicas
+    bool follows_requests = false;  // the autoscaler is asked whenever a request comes or ends
+    Time last_arrival{};            // after which another one is asked no more
+    Time ask_at{};                  // when it is asked next
+    Time look_at = Time::max();     // when replicas are compared with what is wanted, besides
+    std::int32_t wanted = 0;        // its last answer
+    std::uint32_t draining = 0;     // replicas
     Time closed = Time::max();
     ReplicaStarts starts = {};
     std::map<NodeId, Time> warm_until = {};
@@ -255,15 +257,16 @@ class Services {
   [[nodiscard]] std::uint32_t row_of(JobId job) const { return index(job) - spec_of(replicas_[index(job)]).first_row; }
 
   // The engine need not stop for requests but where a replica waits for their end, where one that comes asks for the
-  // first replica, or where none is to come.
+  // first replica, where the autoscaler follows them, or where none is to come.
   [[nodiscard]] static Time next_of(const Run& run) {
     if (run.closed != Time::max()) return Time::max();
     if (run.queue.ledger().over()) return run.queue.ledger().now();
     const Time next = watches(run) ? run.queue.next_time() : run.last_arrival;
-    return std::min({next, run.ask_at, run.look_at});
+    const Time again = run.follows_requests ? run.autoscaler.look_again() : Time::max();
+    return std::min({next, run.ask_at, run.look_at, again});
   }
   [[nodiscard]] static bool watches(const Run& run) {
-    return run.draining > 0 || run.wanted == 0 || run.queue.ledger().all_came();
+    return run.draining > 0 || run.wanted == 0 || run.follows_requests || run.queue.ledger().all_came();
   }
 
   // Its requests up to now, when something of a replica happens; what they bring to replicas is looked at besides.
@@ -290,7 +293,7 @@ class Services {
     }
     if (run.queue.ledger().over()) return close(kernel, service);
     const bool none = run.wanted == 0 && run.queue.ledger().counts().waiting > 0;
-    if (run.ask_at <= kernel.state.now || none) ask(kernel, service);
+    if (run.ask_at <= kernel.state.now || none || run.follows_requests) ask(kernel, service);
     while (active(spec) < run.wanted && add(kernel, service)) continue;
     while (active(spec) > run.wanted) remove(kernel, service);
   }

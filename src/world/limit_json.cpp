@@ -30,9 +30,14 @@ struct NamesOfLimit {
   std::string_view key;
   std::vector<std::string> LimitRule::*member;
 };
-constexpr NamesOfLimit names_of_limit[] = {{"users", &LimitRule::users},   {"accounts", &LimitRule::accounts},
-                                           {"vcs", &LimitRule::vcs},       {"qos", &LimitRule::qos},
-                                           {"arrays", &LimitRule::arrays}, {"except_vcs", &LimitRule::except_vcs}};
+constexpr NamesOfLimit names_of_limit[] = {{"users", &LimitRule::users},
+                                           {"accounts", &LimitRule::accounts},
+                                           {"vcs", &LimitRule::vcs},
+                                           {"qos", &LimitRule::qos},
+                                           {"arrays", &LimitRule::arrays},
+                                           {"except_vcs", &LimitRule::except_vcs},
+                                           {"allow_accounts", &LimitRule::allow_accounts},
+                                           {"allow_qos", &LimitRule::allow_qos}};
 
 // What of LimitAmounts has a unit.
 struct AmountOfLimit {
@@ -70,8 +75,9 @@ LimitRule read_limit(JsonFields& fields) {
     fields.fail("per", "expected gpus, cpus, memory_gib or wall_s alone with job: each job is by itself");
   } else if (rule.per != LimitOwner::job && rule.wall < Time::max()) {
     fields.fail("per", "expected job with wall_s: the time that each job requests");
-  } else if (rule.most == LimitAmounts{} && rule.submitted == unlimited && rule.wall == Time::max()) {
-    fields.fail("", "expected a limit: gpus, cpus, memory_gib, jobs, submitted or wall_s");
+  } else if (rule.most == LimitAmounts{} && rule.submitted == unlimited && rule.wall == Time::max() &&
+             rule.allow_accounts.empty() && rule.allow_qos.empty()) {
+    fields.fail("", "expected a limit: gpus, cpus, memory_gib, jobs, submitted, wall_s, allow_accounts or allow_qos");
   }
   return rule;
 }
@@ -111,7 +117,7 @@ std::string limit_text(const LimitRule& rule) {
   for (const NamesOfLimit& names : names_of_limit) {
     const auto& list = rule.*names.member;
     if (!list.empty() && names.member != &LimitRule::except_vcs) {
-      text += ", " + std::string(names.key) + " " + joined(list, " ");
+      text += (text.empty() ? "" : ", ") + std::string(names.key) + " " + joined(list, " ");
     }
   }
   return rule.name.empty() ? text : rule.name + " (" + text + ")";

@@ -14,8 +14,9 @@ namespace gpusched {
 
 /// An entry of "limits": {"per": "user", "qos": "normal", "gpus": 8, "jobs": 4, "submitted": 100}. `per` is user,
 /// account, vc, qos, array, job or, by default, all; users, accounts, vcs, qos and arrays (a name or a list) say whose
-/// jobs it limits; gpus, cpus, memory_gib and jobs what they hold at once, `submitted` how many wait or run. Errors: no
-/// limit; a number of jobs where each job is by itself.
+/// jobs it limits; gpus, cpus, memory_gib and jobs what they hold at once, `submitted` how many wait or run. `wall_s`
+/// is the longest time that each job may request; jobs of other accounts or QOS than allow_accounts and allow_qos are
+/// refused. Errors: no limit; a number of jobs where each job is by itself.
 LimitRule read_limit(JsonFields& fields);
 
 /// True of the keys whose values are names.

@@ -29,7 +29,7 @@ constexpr Agreement agreed_parameters[] = {
 constexpr Agreement agreed_of_partitions[] = {
     {"state", "up"},         {"maxnodes", "infinite"}, {"maxnodes", "unlimited"}, {"oversubscribe", "no"},
     {"defaulttime", "none"}, {"default", "no"},        {"allowgroups", "all"},    {"allowaccounts", "all"},
-    {"allowqos", "all"},     {"exclusiveuser", "no"},  {"hidden", "no"},          {"rootonly", "no"},
+    {"exclusiveuser", "no"}, {"hidden", "no"},         {"rootonly", "no"},
 };
 
 bool agrees(std::span<const Agreement> list, const SlurmPair& pair) {
@@ -65,6 +65,14 @@ Result<void> take_time(const SlurmConfLine& line, const SlurmPair& pair, Time& i
   }
   into = *time;
   return {};
+}
+
+// "low,high"; ALL is no list.
+std::vector<std::string> names_listed(std::string_view text) {
+  std::vector<std::string> names;
+  if (same_slurm_word(text, "all")) return names;
+  for (const std::string_view name : split_at(text, ',')) names.push_back(name_text(name));
+  return names;
 }
 
 // A limit of time that may be none.
@@ -273,10 +281,14 @@ class ConfInterpreter {
         if (key == "maxtime") done = take_wall(line, pair, partition.wall);
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;
+        if (key == "allowqos") partition.allow_qos = names_listed(pair.value);
+        if (key == "denyqos") partition.deny_qos = names_listed(pair.value);
+        if (key == "denyaccounts") partition.deny_accounts = names_listed(pair.value);
         const bool of_preemption = key == "preemptmode" || key == "gracetime";
         const bool used = (of_preemption && conf_.preempt_type == SlurmPreemptType::partition) ||
                           key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||
-                          key == "maxtime" || key == "partitionname";
+                          key == "maxtime" || key == "allowqos" || key == "denyqos" || key == "denyaccounts" ||
+                          key == "partitionname";
         if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
       }
       conf_.partitions.push_back(std::move(partition));

@@ -40,9 +40,10 @@ struct SlurmPartition {
   double job_factor = 1;  ///< PriorityJobFactor
   double tier = 1;        ///< PriorityTier: who goes first, and preempts whom under preempt/partition_prio
   SlurmPreempted preempted = {};
-  Time wall = Time::max();  ///< MaxTime
-  std::string qos;          ///< the partition's own QOS, whose limits are those of the partition; empty: none
-  std::string file;         ///< where it is described
+  Time wall = Time::max();                                                     ///< MaxTime
+  std::vector<std::string> allow_qos = {}, deny_qos = {}, deny_accounts = {};  ///< AllowQos, DenyQos, DenyAccounts
+  std::string qos;   ///< the partition's own QOS, whose limits are those of the partition; empty: none
+  std::string file;  ///< where it is described
   std::uint64_t line = 0;
 };
 

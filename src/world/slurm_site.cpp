@@ -100,9 +100,25 @@ LimitRule rule_of(const SlurmQos& row, const SlurmQosLimit& limit) {
           .wall = limit.wall};
 }
 
-// MaxTime of a partition holds whether limits are enforced or not.
-LimitRule longest_of(const SlurmPartition& partition) {
-  return {.name = partition.name + ":MaxTime", .per = LimitOwner::job, .vcs = {partition.name}, .wall = partition.wall};
+// Whom a partition takes, whether limits are enforced or not. AllowQos stands in for DenyQos.
+void add_rights(const SlurmPartition& partition, std::vector<LimitRule>& limits) {
+  const auto rule = [&partition](const char* key) {
+    return LimitRule{.name = partition.name + ":" + key, .vcs = {partition.name}};
+  };
+  if (partition.wall < Time::max()) {
+    LimitRule longest = rule("MaxTime");
+    longest.per = LimitOwner::job;
+    longest.wall = partition.wall;
+    limits.push_back(longest);
+  }
+  LimitRule allowed = rule("AllowQos"), denied_qos = rule("DenyQos"), denied_accounts = rule("DenyAccounts");
+  allowed.allow_qos = partition.allow_qos;
+  denied_qos.qos = partition.deny_qos;
+  denied_accounts.accounts = partition.deny_accounts;
+  denied_qos.submitted = denied_accounts.submitted = 0;
+  if (!allowed.allow_qos.empty()) limits.push_back(allowed);
+  if (!denied_qos.qos.empty() && allowed.allow_qos.empty()) limits.push_back(denied_qos);
+  if (!denied_accounts.accounts.empty()) limits.push_back(denied_accounts);
 }
 
 Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTable& table) {
@@ -120,7 +136,7 @@ Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTa
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
   std::vector<std::pair<std::string, const SlurmQos*>> of_partitions;
   for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
-    if (partition.wall < Time::max()) cluster.limits.push_back(longest_of(partition));
+    add_rights(partition, cluster.limits);
     if (partition.qos.empty()) continue;
     if (!site.qos) {
       site.unused.push_back({partition.file, partition.line, "PartitionName:QOS", partition.qos});

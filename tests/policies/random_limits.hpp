@@ -23,6 +23,7 @@ inline std::vector<LimitRule> random_limits(std::uint64_t seed) {
     if (draw.chance(4)) rule.vcs = {"a", "c"};
     if (draw.chance(4)) rule.accounts = {"u1", "u3"};
     if (draw.chance(4)) rule.except_vcs = {"b"};
+    if (draw.chance(8)) rule.allow_accounts = {"u0", "u1", "u2"};
     if (draw.chance(2)) rule.most.gpu_milli = static_cast<MilliGpu>(1 + draw.below(24)) * 500;
     if (draw.chance(4)) rule.most.cpu_milli = static_cast<std::int64_t>(1 + draw.below(40)) * 1000;
     if (draw.chance(4)) rule.most.memory_mib = static_cast<std::int64_t>(100 + draw.below(900));

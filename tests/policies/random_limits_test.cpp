@@ -121,7 +121,12 @@ class SlowLimits {
         }
         const LimitAmounts asks = JobLimits::amounts_of(jobs_.shape(job));
         const bool is_too_long = jobs_.estimate(job) < Time::max() && jobs_.estimate(job) > rule.wall;
-        refused = refused || others >= rule.submitted || !JobLimits::within(asks, rule.most) || is_too_long;
+        const std::string account = owner_name(jobs_, LimitOwner::account, job);
+        const auto& allowed = rule.allow_accounts;
+        const bool is_barred =
+            !allowed.empty() && !account.empty() && std::find(allowed.begin(), allowed.end(), account) == allowed.end();
+        refused =
+            refused || others >= rule.submitted || !JobLimits::within(asks, rule.most) || is_too_long || is_barred;
       }
       if (refused != engine.is_refused(job)) {
         return "job " + std::to_string(i) + (refused ? " should be refused" : " is refused");

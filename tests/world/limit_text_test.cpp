@@ -16,12 +16,14 @@ namespace {
 TEST(LimitText, GivesWhatAFileGives) {
   const auto read = parse_limits(
       " user{gpus=1.5, jobs=4}, all{qos=[low, "
-      "7],memory_gib=2,submitted=9},all{arrays=4711,jobs=0},job{vcs=[debug],wall_s=3600}");
+      "7],memory_gib=2,submitted=9},all{arrays=4711,jobs=0},job{vcs=[debug],wall_s=3600},all{vcs=lab,allow_qos=[low,"
+      "high]}");
   ASSERT_TRUE(read) << read.error().to_string();
   const std::vector<LimitRule> expected = {{.per = LimitOwner::user, .most = {.gpu_milli = 1500, .jobs = 4}},
                                            {.qos = {"low", "7"}, .most = {.memory_mib = 2048}, .submitted = 9},
                                            {.arrays = {"4711"}, .most = {.jobs = 0}},
-                                           {.per = LimitOwner::job, .vcs = {"debug"}, .wall = whole_seconds(3600)}};
+                                           {.per = LimitOwner::job, .vcs = {"debug"}, .wall = whole_seconds(3600)},
+                                           {.vcs = {"lab"}, .allow_qos = {"low", "high"}}};
   EXPECT_EQ(*read, expected);
   EXPECT_TRUE(parse_limits(" ")->empty());
 }
@@ -31,7 +33,9 @@ TEST(LimitText, NamesTheLimitThatCannotBeRead) {
     const auto read = parse_limits(text);
     return read ? "" : read.error().to_string();
   };
-  EXPECT_EQ(error("user"), "'user': expected a limit: gpus, cpus, memory_gib, jobs, submitted or wall_s");
+  EXPECT_EQ(error("user"),
+            "'user': expected a limit: gpus, cpus, memory_gib, jobs, submitted, wall_s, allow_accounts or "
+            "allow_qos");
   EXPECT_EQ(error("user{wall_s=60}"),
             "'user{wall_s=60}': /per: expected job with wall_s: the time that each job requests");
   EXPECT_EQ(error("all{jobs=9},user{gpus=1,job=2}"), "'user{gpus=1,job=2}': /job: unknown key (did you mean 'jobs'?)");

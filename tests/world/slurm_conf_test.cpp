@@ -374,20 +374,27 @@ TEST(SlurmSite, LimitsOfQosAreThoseOfTheirJobsAndPartitions) {
             (Names{"few:GrpTRES=gres/gpu=3", "free:GrpTRES=cpu=9", "free:GrpTRES=gres/gpu=7", "free:MaxJobsPU=2"}));
 }
 
-// MaxTime needs no table of QOS and no AccountingStorageEnforce.
-TEST(SlurmSite, APartitionRefusesJobsThatRequestMoreThanItsMaxTime) {
+// slurm.conf(5), of partitions; no table of QOS and no AccountingStorageEnforce is needed. With AllowQos DenyQos is not
+// enforced.
+TEST(SlurmSite, APartitionSaysWhomItTakes) {
   const TempFolder folder;
   auto site = read_slurm_site(
-      folder.write("slurm.conf", nodes_and_partition + "PartitionName=short Nodes=n1 MaxTime=1-2\n"), "");
+      folder.write("slurm.conf", nodes_and_partition +
+                                     "PartitionName=short Nodes=n1 MaxTime=1-2 AllowQos=ALL\n"
+                                     "PartitionName=own Nodes=n2 AllowQos=a,b DenyQos=c DenyAccounts=d\n"
+                                     "PartitionName=rest Nodes=n2 DenyQOS=c MaxTime=UNLIMITED\n"),
+      "");
   ASSERT_TRUE(site) << site.error().to_string();
   EXPECT_TRUE(site->unused.empty());
   Cluster cluster;
   ASSERT_TRUE(set_slurm_limits(*site, cluster));
-  ASSERT_EQ(cluster.limits.size(), 1u);
-  EXPECT_EQ(
-      cluster.limits[0],
-      (LimitRule{.name = "short:MaxTime", .per = LimitOwner::job, .vcs = {"short"}, .wall = whole_seconds(26 * 3600)}));
-  EXPECT_FALSE(cluster.limits[0].holds_jobs_back());
+  EXPECT_EQ(cluster.limits,
+            (std::vector<LimitRule>{
+                {.name = "short:MaxTime", .per = LimitOwner::job, .vcs = {"short"}, .wall = whole_seconds(26 * 3600)},
+                {.name = "own:AllowQos", .vcs = {"own"}, .allow_qos = {"a", "b"}},
+                {.name = "own:DenyAccounts", .accounts = {"d"}, .vcs = {"own"}, .submitted = 0},
+                {.name = "rest:DenyQos", .vcs = {"rest"}, .qos = {"c"}, .submitted = 0}}));
+  for (const LimitRule& rule : cluster.limits) EXPECT_FALSE(rule.holds_jobs_back()) << rule.name;
 }
 
 TEST(SlurmSite, APartitionHasAQosOfTheTable) {

@@ -42,6 +42,7 @@ class JobLimits {
     std::vector<std::uint32_t> rules;    ///< all that hold, by number
     LimitAmounts of_one;                 ///< the most that one job may ask for, alone
     Time wall = Time::max();             ///< the longest time that one may request
+    std::uint32_t barred_by = no_index;  ///< the rule that allows others alone, by number; no_index: none does
   };
 
   /// No limits.
@@ -84,10 +85,11 @@ class JobLimits {
   /// The set of that number.
   [[nodiscard]] const Set& set(std::uint32_t number) const { return sets_[number]; }
 
-  /// The first rule that the job exceeds by itself when it asks for so much, by number; no_index: none. A job without a
-  /// request requests no time.
+  /// The first rule that bars the job, or that it exceeds by itself when it asks for so much, by number; no_index:
+  /// none. A job without a request requests no time.
   [[nodiscard]] std::uint32_t exceeded_by_one(JobId job, const LimitAmounts& asks) const {
     const Set& of_job = set(set_of(job));
+    if (of_job.barred_by != no_index) return of_job.barred_by;
     const auto too_long = too_long_.find(job);
     const Time requested = too_long == too_long_.end() ? Time{} : too_long->second;
     if (within(asks, of_job.of_one) && requested <= of_job.wall) return no_index;
@@ -125,7 +127,8 @@ class JobLimits {
     std::array<std::vector<std::uint32_t>, 5> names;
     std::array<bool, 5> is_named{};
     std::vector<std::uint32_t> except_vcs;
-    std::map<std::uint32_t, std::uint32_t> buckets;  // by the number of the owner
+    std::vector<std::uint32_t> allow_accounts, allow_qos;  // empty: all
+    std::map<std::uint32_t, std::uint32_t> buckets;        // by the number of the owner
   };
 
   Resolved resolve(const LimitRule& rule, const JobTable& jobs) {
@@ -148,7 +151,12 @@ class JobLimits {
     if (arrays_.size() == 0) arrays_.intern("");
     resolved.is_named[4] = !rule.arrays.empty();
     resolved.names[4] = numbers(rule.arrays, [this](const std::string& name) { return arrays_.intern(name); });
-    resolved.except_vcs = numbers(rule.except_vcs, [&jobs](const std::string& name) { return jobs.vcs().find(name); });
+    const auto found_in = [&numbers](const std::vector<std::string>& names, const NameTable& table) {
+      return numbers(names, [&table](const std::string& name) { return table.find(name); });
+    };
+    resolved.except_vcs = found_in(rule.except_vcs, jobs.vcs());
+    resolved.allow_accounts = found_in(rule.allow_accounts, jobs.groups());
+    resolved.allow_qos = found_in(rule.allow_qos, jobs.qos_names());
     return resolved;
   }
 
@@ -160,19 +168,25 @@ class JobLimits {
     return !std::binary_search(rule.except_vcs.begin(), rule.except_vcs.end(), owners[2]);
   }
 
+  static bool allows(const std::vector<std::uint32_t>& allowed, std::uint32_t owner) {
+    return allowed.empty() || owner == 0 || std::binary_search(allowed.begin(), allowed.end(), owner);
+  }
+
   void add_set(const Owners& owners, const std::vector<LimitRule>& rules) {
     Set set;
     for (std::uint32_t number = 0; number < rules.size(); ++number) {
       Resolved& resolved = rules_[number];
       const LimitRule& rule = rules[number];
       if (!names(resolved, owners)) continue;
+      const bool has_owner = rule.per != LimitOwner::job && rule.per != LimitOwner::all;
+      const std::uint32_t owner = has_owner ? owners[static_cast<std::size_t>(rule.per) - 1] : 0;
+      if (has_owner && owner == 0) continue;
+      const bool is_barred = !allows(resolved.allow_accounts, owners[1]) || !allows(resolved.allow_qos, owners[3]);
+      if (is_barred) set.barred_by = std::min(set.barred_by, number);
       if (rule.per == LimitOwner::job) {
         hold(set, number, rule);
         continue;
       }
-      const auto column = static_cast<std::size_t>(rule.per) - 1;
-      const std::uint32_t owner = rule.per == LimitOwner::all ? 0 : owners[column];
-      if (rule.per != LimitOwner::all && owner == 0) continue;
       const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
       if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
       set.buckets.push_back(place->second);

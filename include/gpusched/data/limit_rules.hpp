@@ -41,9 +41,14 @@ struct LimitRule {
   std::vector<std::string> qos = {};         ///< likewise
   std::vector<std::string> arrays = {};      ///< likewise
   std::vector<std::string> except_vcs = {};  ///< the jobs of these are left out
-  LimitAmounts most = {};                    ///< at once; of LimitOwner::job: of one job
-  std::int64_t submitted = unlimited;        ///< jobs that wait or run; a job beyond it is refused
-  Time wall = Time::max();                   ///< of LimitOwner::job: a job that requests more time is refused
+  /// A job of another account, or QOS, is refused; empty: none is. One that names no account or QOS is not.
+  /// \{
+  std::vector<std::string> allow_accounts = {};
+  std::vector<std::string> allow_qos = {};
+  /// \}
+  LimitAmounts most = {};              ///< at once; of LimitOwner::job: of one job
+  std::int64_t submitted = unlimited;  ///< jobs that wait or run; a job beyond it is refused
+  Time wall = Time::max();             ///< of LimitOwner::job: a job that requests more time is refused
   friend bool operator==(const LimitRule&, const LimitRule&) = default;  ///< field by field
 
   /// True when jobs may wait for it; what a job exceeds by itself refuses it.

@@ -36,6 +36,7 @@ constexpr NamesOfLimit names_of_limit[] = {{"users", &LimitRule::users},
                                            {"qos", &LimitRule::qos},
                                            {"arrays", &LimitRule::arrays},
                                            {"except_vcs", &LimitRule::except_vcs},
+                                           {"except_qos", &LimitRule::except_qos},
                                            {"allow_accounts", &LimitRule::allow_accounts},
                                            {"allow_qos", &LimitRule::allow_qos}};
 
@@ -66,7 +67,7 @@ LimitRule read_limit(JsonFields& fields) {
   constexpr double most_jobs = 1e12;
   fields.read("jobs", rule.most.jobs, 0, most_jobs);
   fields.read("submitted", rule.submitted, 0, most_jobs);
-  constexpr double most_wall_s = 1e9;
+  constexpr double most_wall_s = 1e11;
   double wall_s = -1;
   fields.read("wall_s", wall_s, 0, most_wall_s);
   if (wall_s >= 0) rule.wall = from_seconds(wall_s);
@@ -116,7 +117,8 @@ std::string limit_text(const LimitRule& rule) {
   if (rule.per != LimitOwner::all) text += " per " + std::string(name_of(limit_owner_names, rule.per));
   for (const NamesOfLimit& names : names_of_limit) {
     const auto& list = rule.*names.member;
-    if (!list.empty() && names.member != &LimitRule::except_vcs) {
+    const bool is_exception = names.key.starts_with("except_");
+    if (!list.empty() && !is_exception) {
       text += (text.empty() ? "" : ", ") + std::string(names.key) + " " + joined(list, " ");
     }
   }
@@ -135,9 +137,15 @@ NameTable arrays_of(const JobTable& jobs) {
   return arrays;
 }
 
-// Kinds of owners that limits are for and no job has.
-std::vector<std::string> absent_owners(const std::vector<LimitRule>& rules, const JobTable& jobs,
-                                       const NameTable& arrays) {
+bool asks_arrays(const std::vector<LimitRule>& rules) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [](const LimitRule& rule) { return rule.per == LimitOwner::array || !rule.arrays.empty(); });
+}
+
+}  // namespace
+
+std::vector<std::string> absent_owners(const std::vector<LimitRule>& rules, const JobTable& jobs) {
+  const NameTable arrays = asks_arrays(rules) ? arrays_of(jobs) : NameTable();
   std::vector<std::string> notes;
   const auto look = [&](LimitOwner owner, bool is_known, const std::string& what) {
     const bool asks = std::any_of(rules.begin(), rules.end(), [&](const LimitRule& rule) { return rule.per == owner; });
@@ -151,8 +159,6 @@ std::vector<std::string> absent_owners(const std::vector<LimitRule>& rules, cons
   look(LimitOwner::array, arrays.size() > 0, "is a task of an array (12_0)");
   return notes;
 }
-
-}  // namespace
 
 std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, const JobTable& jobs,
                                           const std::string& file) {
@@ -169,12 +175,10 @@ std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, c
   look(&LimitRule::users, jobs.users(), "limits/users");
   look(&LimitRule::accounts, jobs.groups(), "limits/accounts");
   look(&LimitRule::vcs, jobs.vcs(), "limits/vcs");
-  const bool asks_arrays = std::any_of(rules.begin(), rules.end(), [](const LimitRule& rule) {
-    return rule.per == LimitOwner::array || !rule.arrays.empty();
-  });
-  const NameTable arrays = asks_arrays ? arrays_of(jobs) : NameTable();
+  look(&LimitRule::allow_accounts, jobs.groups(), "limits/allow_accounts");
+  if (jobs.has_qos()) look(&LimitRule::allow_qos, jobs.qos_names(), "limits/allow_qos");
+  const NameTable arrays = asks_arrays(rules) ? arrays_of(jobs) : NameTable();
   look(&LimitRule::arrays, arrays, "limits/arrays");
-  for (std::string& line : absent_owners(rules, jobs, arrays)) notes.push_back(std::move(line));
   return notes;
 }
 

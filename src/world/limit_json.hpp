@@ -28,8 +28,9 @@ Json limit_json(const LimitRule& rule);
 /// "4 GPUs, 2 jobs of user": its limits, and whose jobs share them.
 std::string limit_text(const LimitRule& rule);
 
-/// A line for each kind of name that rules give and no job has, and for each kind of owner that limits are for and no
-/// job has.
+/// A line for each kind of owner that limits are for and no job has.
+std::vector<std::string> absent_owners(const std::vector<LimitRule>& rules, const JobTable& jobs);
+/// A line for each kind of name that rules give and no job has.
 std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, const JobTable& jobs,
                                           const std::string& file);
 

@@ -106,12 +106,15 @@ bool shares_by_device(const Cluster& cluster) {
   });
 }
 
-// Limits that hold for no job.
-void note_limits(Trace& trace, const Cluster& cluster) {
+// Limits that hold for no job. `asked`: those that the user wrote for this trace, while files of Slurm name all that a
+// site has.
+void note_limits(Trace& trace, const Cluster& cluster, const std::vector<LimitRule>& asked) {
   std::vector<std::string>& notes = trace.report.notes;
-  for (std::string& line : absent_in_limits(cluster.limits, trace.jobs, "cluster")) notes.push_back(std::move(line));
-  const bool asks = std::any_of(cluster.limits.begin(), cluster.limits.end(),
-                                [](const LimitRule& rule) { return !rule.qos.empty() || rule.per == LimitOwner::qos; });
+  for (std::string& line : absent_in_limits(asked, trace.jobs, "cluster")) notes.push_back(std::move(line));
+  for (std::string& line : absent_owners(cluster.limits, trace.jobs)) notes.push_back(std::move(line));
+  const bool asks = std::any_of(cluster.limits.begin(), cluster.limits.end(), [](const LimitRule& rule) {
+    return !rule.qos.empty() || !rule.allow_qos.empty() || rule.per == LimitOwner::qos;
+  });
   if (asks && !trace.jobs.has_qos())
     notes.emplace_back("no job of the trace has a QOS, so that limits of QOS hold for none");
 }
@@ -130,10 +133,12 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   if (!site) return Unexpected{site.error()};
   auto cluster = cluster_of(request, trace.report, *site, names);
   if (!cluster) return Unexpected{cluster.error()};
+  std::vector<LimitRule> asked_limits = cluster->limits;
   if (auto done = set_slurm_limits(*site, *cluster); !done) return Unexpected{done.error()};
   const auto more = parse_limits(request.limits);
   if (!more) return Unexpected{Error{.message = more.error().message, .field = "limits"}};
   cluster->limits.insert(cluster->limits.end(), more->begin(), more->end());
+  asked_limits.insert(asked_limits.end(), more->begin(), more->end());
   if (site->conf && site->conf->preempt_type == SlurmPreemptType::qos && !trace.jobs.has_qos()) {
     trace.report.notes.emplace_back("no job of the trace has a QOS, so that nobody preempts by it");
   }
@@ -150,7 +155,8 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   if (input.trace.jobs.size() == 0 && !request.has_services) {
     return Unexpected{Error{.message = "no jobs are left to run", .file = request.trace}};
   }
-  if (!request.has_services) note_limits(input.trace, input.cluster);  // replicas have users and queues of their own
+  // Replicas have users and queues of their own.
+  if (!request.has_services) note_limits(input.trace, input.cluster, asked_limits);
   input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
   return input;
 }

@@ -19,6 +19,7 @@ void read_span(JsonFields& fields, const char* key, Time& time) {
   double seconds = to_seconds(time);
   fields.read_above_zero(key, seconds, longest_window_s);
   time = from_seconds(seconds);
+  if (fields.good() && time == Time{}) fields.refuse(key, "a millionth of a second or more");
 }
 
 // Work that a replica does at once: a batch is one.

@@ -67,19 +67,11 @@ Result<void> take_time(const SlurmConfLine& line, const SlurmPair& pair, Time& i
   return {};
 }
 
-// "low,high"; ALL is no list.
-std::vector<std::string> names_listed(std::string_view text) {
-  std::vector<std::string> names;
-  if (same_slurm_word(text, "all")) return names;
-  for (const std::string_view name : split_at(text, ',')) names.push_back(name_text(name));
-  return names;
-}
-
-// A limit of time that may be none.
 Result<void> take_wall(const SlurmConfLine& line, const SlurmPair& pair, Time& into) {
-  into = Time::max();
-  const bool is_none = same_slurm_word(pair.value, "infinite") || same_slurm_word(pair.value, "unlimited");
-  return is_none ? Result<void>{} : take_time(line, pair, into);
+  const auto wall = parse_slurm_wall(pair.value);
+  if (!wall) return take_time(line, pair, into);
+  into = *wall;
+  return {};
 }
 
 class ConfInterpreter {
@@ -281,9 +273,10 @@ class ConfInterpreter {
         if (key == "maxtime") done = take_wall(line, pair, partition.wall);
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;
-        if (key == "allowqos") partition.allow_qos = names_listed(pair.value);
-        if (key == "denyqos") partition.deny_qos = names_listed(pair.value);
-        if (key == "denyaccounts") partition.deny_accounts = names_listed(pair.value);
+        if (key == "allowqos") partition.allow_qos = slurm_names(pair.value);
+        if (key == "denyqos") partition.deny_qos = slurm_names(pair.value);
+        if (key == "allowaccounts") partition.allows_accounts = !slurm_names(pair.value).empty();
+        if (key == "denyaccounts") partition.deny_accounts = slurm_names(pair.value);
         const bool of_preemption = key == "preemptmode" || key == "gracetime";
         const bool used = (of_preemption && conf_.preempt_type == SlurmPreemptType::partition) ||
                           key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||

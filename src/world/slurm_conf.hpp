@@ -42,8 +42,9 @@ struct SlurmPartition {
   SlurmPreempted preempted = {};
   Time wall = Time::max();                                                     ///< MaxTime
   std::vector<std::string> allow_qos = {}, deny_qos = {}, deny_accounts = {};  ///< AllowQos, DenyQos, DenyAccounts
-  std::string qos;   ///< the partition's own QOS, whose limits are those of the partition; empty: none
-  std::string file;  ///< where it is described
+  bool allows_accounts = false;  ///< AllowAccounts lists some, whose subaccounts nobody here knows: it is not used
+  std::string qos;               ///< the partition's own QOS, whose limits are those of the partition; empty: none
+  std::string file;              ///< where it is described
   std::uint64_t line = 0;
 };
 

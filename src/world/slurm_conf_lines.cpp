@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "src/base/field_parser.hpp"
 #include "src/base/letter_case.hpp"
+#include "src/base/name_text.hpp"
 #include "src/base/visible_text.hpp"
+#include "src/world/slurm_machines.hpp"
 #include "traces/core/input_file.hpp"
 
 namespace gpusched {
@@ -197,6 +200,22 @@ Result<SlurmConfLines> read_slurm_conf_lines(const std::string& path) {
   ConfReader reader(path);
   if (auto done = reader.read(path, 0); !done) return Unexpected{done.error()};
   return std::move(reader).found();
+}
+
+std::optional<Time> parse_slurm_wall(std::string_view text) {
+  constexpr std::string_view words[] = {"unlimited", "infinite", "-1"};
+  const bool is_none = std::any_of(std::begin(words), std::end(words),
+                                   [&](std::string_view word) { return same_slurm_word(word, text); });
+  return is_none ? Time::max() : parse_slurm_span(text);
+}
+
+std::vector<std::string> slurm_names(std::string_view list) {
+  std::vector<std::string> names;
+  if (same_slurm_word(list, "all")) return names;
+  for (const std::string_view name : split_at(list, ',')) {
+    if (!trim(name).empty()) names.push_back(lower_case(name_text(trim(name))));
+  }
+  return names;
 }
 
 Result<std::vector<std::string>> slurm_host_names(std::string_view list) {

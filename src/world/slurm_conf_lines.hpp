@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
 
 namespace gpusched {
 
@@ -39,6 +41,12 @@ Result<SlurmConfLines> read_slurm_conf_lines(const std::string& path);
 
 /// True when two keys or words of slurm.conf are the same: case counts in names of nodes and partitions alone.
 bool same_slurm_word(std::string_view a, std::string_view b);
+
+/// A limit of time as "1-12:00:00"; UNLIMITED, INFINITE and -1: Time::max(). Nothing: it is no time.
+std::optional<Time> parse_slurm_wall(std::string_view text);
+
+/// "low,high" in lower case, as Slurm keeps names of QOS and accounts; ALL: no list.
+std::vector<std::string> slurm_names(std::string_view list);
 
 /// The names of "node[01-03,7],login1": node01 node02 node03 node7 login1. Error: not such a list, or one of more than
 /// a million names.

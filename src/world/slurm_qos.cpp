@@ -29,8 +29,7 @@ bool is_unset(std::string_view column, std::string_view value) {
   const auto is = [&](std::string_view key, std::string_view word) {
     return same_slurm_word(column, key) && same_slurm_word(value, word);
   };
-  return is("PreemptMode", "cluster") || is("UsageFactor", "1.000000") || is("UsageFactor", "1") ||
-         is("Flags", "DenyOnLimit");
+  return is("PreemptMode", "cluster") || is("UsageFactor", "1.000000") || is("UsageFactor", "1");
 }
 
 constexpr std::int64_t most_of_a_limit = 1'000'000'000;
@@ -126,6 +125,7 @@ class QosReader {
     }
     if (is_unset(column, value)) return {};
     if (is_of_preemption(column)) return take_preemption(column, value, qos);
+    if (same_slurm_word(column, "Flags")) return take_flags(column, value, qos);
     const auto taken = take_limit(column, value, qos);
     if (!taken) return Unexpected{taken.error()};
     if (!*taken) unused(qos, column, value);
@@ -160,6 +160,17 @@ class QosReader {
     return {};
   }
 
+  Result<void> take_flags(const std::string& column, std::string_view value, SlurmQos& qos) {
+    for (const std::string_view flag : split_at(value, ',')) {
+      if (same_slurm_word(flag, "PartitionTimeLimit")) {
+        qos.lifts_max_time = true;
+      } else if (!same_slurm_word(flag, "DenyOnLimit")) {
+        unused(qos, column, flag);
+      }
+    }
+    return {};
+  }
+
   // False: the column is no limit on jobs or what they hold.
   Result<bool> take_limit(const std::string& column, std::string_view value, SlurmQos& qos) {
     const auto row = std::find_if(std::begin(limit_columns), std::end(limit_columns), [&](const LimitColumn& known) {
@@ -168,8 +179,9 @@ class QosReader {
     if (row == std::end(limit_columns)) return false;
     if (row->what == Limited::tres) return take_tres(*row, column, value, qos);
     if (row->what == Limited::wall) {
-      const auto wall = parse_slurm_span(value);
+      const auto wall = parse_slurm_wall(value);
       if (!wall) return wrong_qos(file_, column, "a time like 1-00:00:00", value);
+      if (*wall == Time::max()) return true;
       qos.limits.push_back({.column = column, .value = std::string(value), .per = row->per, .wall = *wall});
       return true;
     }

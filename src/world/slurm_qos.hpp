@@ -32,6 +32,7 @@ struct SlurmQos {
   std::vector<SlurmQosLimit> limits;
   std::vector<std::string> preempts;  ///< the QOS whose jobs it may preempt
   SlurmPreempted preempted = {};
+  bool lifts_max_time = false;  ///< flag PartitionTimeLimit: MaxTime of partitions does not hold for its jobs
   std::uint64_t line = 0;
 };
 

@@ -100,8 +100,8 @@ LimitRule rule_of(const SlurmQos& row, const SlurmQosLimit& limit) {
           .wall = limit.wall};
 }
 
-// Whom a partition takes, whether limits are enforced or not. AllowQos stands in for DenyQos.
-void add_rights(const SlurmPartition& partition, std::vector<LimitRule>& limits) {
+// Whom a partition takes, whether limits are enforced or not. AllowQos and AllowAccounts stand in for what they deny.
+void add_rights(const SlurmPartition& partition, const SlurmSite& site, std::vector<LimitRule>& limits) {
   const auto rule = [&partition](const char* key) {
     return LimitRule{.name = partition.name + ":" + key, .vcs = {partition.name}};
   };
@@ -109,6 +109,9 @@ void add_rights(const SlurmPartition& partition, std::vector<LimitRule>& limits)
     LimitRule longest = rule("MaxTime");
     longest.per = LimitOwner::job;
     longest.wall = partition.wall;
+    for (const SlurmQos& row : site.qos ? site.qos->rows : std::vector<SlurmQos>{}) {
+      if (row.lifts_max_time) longest.except_qos.push_back(row.name);
+    }
     limits.push_back(longest);
   }
   LimitRule allowed = rule("AllowQos"), denied_qos = rule("DenyQos"), denied_accounts = rule("DenyAccounts");
@@ -118,7 +121,7 @@ void add_rights(const SlurmPartition& partition, std::vector<LimitRule>& limits)
   denied_qos.submitted = denied_accounts.submitted = 0;
   if (!allowed.allow_qos.empty()) limits.push_back(allowed);
   if (!denied_qos.qos.empty() && allowed.allow_qos.empty()) limits.push_back(denied_qos);
-  if (!denied_accounts.accounts.empty()) limits.push_back(denied_accounts);
+  if (!denied_accounts.accounts.empty() && !partition.allows_accounts) limits.push_back(denied_accounts);
 }
 
 Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTable& table) {
@@ -136,7 +139,7 @@ Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTa
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
   std::vector<std::pair<std::string, const SlurmQos*>> of_partitions;
   for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
-    add_rights(partition, cluster.limits);
+    add_rights(partition, site, cluster.limits);
     if (partition.qos.empty()) continue;
     if (!site.qos) {
       site.unused.push_back({partition.file, partition.line, "PartitionName:QOS", partition.qos});

@@ -163,7 +163,6 @@ TEST(Services, KnativeGoesToZeroAndAStartIsColdThenWarm) {
   EXPECT_EQ(time.lost, 0);
 }
 
-// Two replicas, one of which is not wanted any more while both serve: it ends with its request.
 // Two are begun for two requests; the one that became idle last serves the third, and each ends 10 s after its last.
 TEST(Services, AFunctionGoesFromZeroAndBack) {
   ServiceSpec service = service_of({{0, 1}, {0.5, 1}, {5, 1}, {30, 1}}, 3);
@@ -204,6 +203,7 @@ TEST(Services, AFunctionHasTheColdStartsOfSimFaas) {
   }
 }
 
+// Two replicas, one of which is not wanted any more while both serve: it ends with its request.
 TEST(Services, AReplicaThatIsNotWantedEndsWithItsRequest) {
   ServiceSpec service = service_of({{0, 100}, {0, 100}, {50, 1}, {130, 1}}, 2);
   service.autoscaler = Autoscaler(RequestRate({.limits = {.least = 1, .most = 2},

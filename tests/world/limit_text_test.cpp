@@ -52,7 +52,10 @@ TEST(AbsentInLimits, TellsWhichLimitsHoldForNobody) {
   const auto notes = [](const std::vector<LimitRule>& rules, const JobRecord& record) {
     JobTableBuilder builder;
     builder.add(record);
-    return absent_in_limits(rules, *std::move(builder).build(), "c.json");
+    const JobTable jobs = *std::move(builder).build();
+    std::vector<std::string> lines = absent_in_limits(rules, jobs, "c.json");
+    for (std::string& line : absent_owners(rules, jobs)) lines.push_back(std::move(line));
+    return lines;
   };
   const JobRecord bare{.id = "a"};
   const JobRecord full{.id = "7_1", .user = "ann", .group = "physics", .vc = "gpu"};
@@ -70,6 +73,8 @@ TEST(AbsentInLimits, TellsWhichLimitsHoldForNobody) {
   EXPECT_EQ(notes({{.per = LimitOwner::job, .most = {.gpu_milli = 1}}, {.most = {.jobs = 1}}}, bare), Lines{});
   EXPECT_EQ(notes({{.arrays = {"7", "8"}, .most = {.jobs = 1}}}, full),
             Lines{"c.json: limits/arrays: no job has '8' (did you mean '7'?)"});
+  EXPECT_EQ(notes({{.allow_accounts = {"physic"}}}, full),
+            Lines{"c.json: limits/allow_accounts: no job has 'physic' (did you mean 'physics'?)"});
 }
 
 }  // namespace

@@ -222,6 +222,8 @@ TEST(ServiceReader, RefusesMistakesByPath) {
   };
   EXPECT_EQ(with_rule(R"("keep-alive", "keep_s": 0)"), "none");
   EXPECT_EQ(with_rule(R"("idle-times", "conditions": "faascache", "bins": 9, "bin_s": 0.5)"), "none");
+  EXPECT_EQ(with_rule(R"("idle-times", "bin_s": 1e-7)"),
+            "f: /services/0/autoscaler/bin_s: expected a millionth of a second or more, not 1e-07");
   EXPECT_EQ(with_rule(R"("idle-times", "conditions": "arima")").substr(0, 47),
             "f: /services/0/autoscaler/conditions: expected ");
   EXPECT_EQ(error_of_services(one(even + R"(, "serves": {"logged": true}, )" + gpu)),

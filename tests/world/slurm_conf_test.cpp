@@ -381,8 +381,8 @@ TEST(SlurmSite, APartitionSaysWhomItTakes) {
   auto site = read_slurm_site(
       folder.write("slurm.conf", nodes_and_partition +
                                      "PartitionName=short Nodes=n1 MaxTime=1-2 AllowQos=ALL\n"
-                                     "PartitionName=own Nodes=n2 AllowQos=a,b DenyQos=c DenyAccounts=d\n"
-                                     "PartitionName=rest Nodes=n2 DenyQOS=c MaxTime=UNLIMITED\n"),
+                                     "PartitionName=own Nodes=n2 AllowQos=A,b, DenyQos=c DenyAccounts=d\n"
+                                     "PartitionName=rest Nodes=n2 DenyQOS=c MaxTime=-1 DenyAccounts=\"\"\n"),
       "");
   ASSERT_TRUE(site) << site.error().to_string();
   EXPECT_TRUE(site->unused.empty());
@@ -395,6 +395,15 @@ TEST(SlurmSite, APartitionSaysWhomItTakes) {
                 {.name = "own:DenyAccounts", .accounts = {"d"}, .vcs = {"own"}, .submitted = 0},
                 {.name = "rest:DenyQos", .vcs = {"rest"}, .qos = {"c"}, .submitted = 0}}));
   for (const LimitRule& rule : cluster.limits) EXPECT_FALSE(rule.holds_jobs_back()) << rule.name;
+  const auto table = read_slurm_qos(
+      folder.write("qos.txt", "Name|Priority|Flags|MaxWall\nlong|1|DenyOnLimit,PartitionTimeLimit|UNLIMITED\n"));
+  ASSERT_TRUE(table) << table.error().to_string();
+  EXPECT_TRUE(table->unused.empty());
+  site->qos = *table;
+  Cluster other;
+  ASSERT_TRUE(set_slurm_limits(*site, other));
+  ASSERT_EQ(other.limits.size(), 4u);
+  EXPECT_EQ(other.limits[0].except_qos, Names{"long"});
 }
 
 TEST(SlurmSite, APartitionHasAQosOfTheTable) {

@@ -89,12 +89,12 @@ class JobLimits {
   /// none. A job without a request requests no time.
   [[nodiscard]] std::uint32_t exceeded_by_one(JobId job, const LimitAmounts& asks) const {
     const Set& of_job = set(set_of(job));
-    if (of_job.barred_by != no_index) return of_job.barred_by;
     const auto too_long = too_long_.find(job);
     const Time requested = too_long == too_long_.end() ? Time{} : too_long->second;
-    if (within(asks, of_job.of_one) && requested <= of_job.wall) return no_index;
-    return *std::find_if(of_job.rules.begin(), of_job.rules.end(), [this, &asks, &requested](std::uint32_t rule) {
-      return !within(asks, rule_of_one_[rule].most) || requested > rule_of_one_[rule].wall;
+    const bool is_barred = of_job.barred_by != no_index;
+    if (!is_barred && within(asks, of_job.of_one) && requested <= of_job.wall) return no_index;
+    return *std::find_if(of_job.rules.begin(), of_job.rules.end(), [&](std::uint32_t rule) {
+      return rule == of_job.barred_by || !within(asks, rule_of_one_[rule].most) || requested > rule_of_one_[rule].wall;
     });
   }
 
@@ -126,7 +126,7 @@ class JobLimits {
   struct Resolved {
     std::array<std::vector<std::uint32_t>, 5> names;
     std::array<bool, 5> is_named{};
-    std::vector<std::uint32_t> except_vcs;
+    std::vector<std::uint32_t> except_vcs, except_qos;
     std::vector<std::uint32_t> allow_accounts, allow_qos;  // empty: all
     std::map<std::uint32_t, std::uint32_t> buckets;        // by the number of the owner
   };
@@ -155,6 +155,7 @@ class JobLimits {
       return numbers(names, [&table](const std::string& name) { return table.find(name); });
     };
     resolved.except_vcs = found_in(rule.except_vcs, jobs.vcs());
+    resolved.except_qos = found_in(rule.except_qos, jobs.qos_names());
     resolved.allow_accounts = found_in(rule.allow_accounts, jobs.groups());
     resolved.allow_qos = found_in(rule.allow_qos, jobs.qos_names());
     return resolved;
@@ -165,7 +166,8 @@ class JobLimits {
       const auto& listed = rule.names[column];
       if (rule.is_named[column] && !std::binary_search(listed.begin(), listed.end(), owners[column])) return false;
     }
-    return !std::binary_search(rule.except_vcs.begin(), rule.except_vcs.end(), owners[2]);
+    return !std::binary_search(rule.except_vcs.begin(), rule.except_vcs.end(), owners[2]) &&
+           !std::binary_search(rule.except_qos.begin(), rule.except_qos.end(), owners[3]);
   }
 
   static bool allows(const std::vector<std::uint32_t>& allowed, std::uint32_t owner) {

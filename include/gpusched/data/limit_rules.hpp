@@ -41,6 +41,7 @@ struct LimitRule {
   std::vector<std::string> qos = {};         ///< likewise
   std::vector<std::string> arrays = {};      ///< likewise
   std::vector<std::string> except_vcs = {};  ///< the jobs of these are left out
+  std::vector<std::string> except_qos = {};  ///< likewise
   /// A job of another account, or QOS, is refused; empty: none is. One that names no account or QOS is not.
   /// \{
   std::vector<std::string> allow_accounts = {};

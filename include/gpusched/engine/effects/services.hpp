@@ -174,6 +174,7 @@ class Services {
       keep_warm(kernel, job);
       run.queue.close(row_of(job));
       std::erase(serving_, index(job));
+      if (run.follows_requests && why != EndOfRun::cancelled) run.look_at = kernel.state.now;  // what it served is gone
     }
     if (replica.phase == Phase::draining) {
       --run.draining;

@@ -93,9 +93,11 @@ class JobLimits {
     const Time requested = too_long == too_long_.end() ? Time{} : too_long->second;
     const bool is_barred = of_job.barred_by != no_index;
     if (!is_barred && within(asks, of_job.of_one) && requested <= of_job.wall) return no_index;
-    return *std::find_if(of_job.rules.begin(), of_job.rules.end(), [&](std::uint32_t rule) {
-      return rule == of_job.barred_by || !within(asks, rule_of_one_[rule].most) || requested > rule_of_one_[rule].wall;
-    });
+    return *std::find_if(of_job.rules.begin(), of_job.rules.end(),
+                         [this, &of_job, &asks, &requested](std::uint32_t rule) {
+                           return rule == of_job.barred_by || !within(asks, rule_of_one_[rule].most) ||
+                                  requested > rule_of_one_[rule].wall;
+                         });
   }
 
   /// What a job of that shape holds when it runs.

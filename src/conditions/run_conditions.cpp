@@ -108,6 +108,18 @@ Result<void> load_studies(const ConditionOptions& options, JobTable& jobs, const
   return {};
 }
 
+// Every replica could run alone.
+Result<void> check_replicas(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster) {
+  const JobLimits limits(cluster.limits, jobs);
+  for (std::uint32_t row = 0; row < jobs.replicas(); ++row) {
+    const JobId replica{row};
+    if (limits.allow_alone(replica, jobs.shape(replica))) continue;
+    return bad_option("services", "replica '" + jobs.external_id(replica) + "' of " + options.services +
+                                      " asks for more than limits of the cluster ever let run; expected less");
+  }
+  return {};
+}
+
 // A user does not change what a service asks for, nor a job to what limits never let run.
 Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
                            const RunConditions& conditions) {
@@ -239,6 +251,7 @@ Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& opt
   if (done) done = check_checkpoints(options, conditions.stages);
   if (done) done = load_failures(options, jobs, cluster, seed, conditions);
   if (done) done = load_changes(options, jobs, cluster, conditions);  // may add shapes, which curves are kept by
+  if (done) done = check_replicas(options, jobs, cluster);
   if (done) done = check_changes(options, jobs, cluster, conditions);
   if (done) done = load_elastic(options, jobs, conditions);
   if (done) done = note_overruns(options, jobs, conditions);

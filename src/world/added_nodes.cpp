@@ -152,4 +152,18 @@ Result<Cluster> with_added_nodes(Cluster cluster, const AddedNodes& added, std::
   return cluster;
 }
 
+Result<Cluster> add_nodes(Cluster cluster, std::string_view text) {
+  while (text.starts_with('+')) {
+    text.remove_prefix(1);
+    const std::string_view one = text.substr(0, text.find('+'));
+    const auto added = parse_added_nodes(one);
+    if (!added) return cannot_add(cluster, one, "expected NODESxGPUS[:TYPE] behind the plus, as 8x8 or 8x8:H100");
+    auto more = with_added_nodes(std::move(cluster), *added, one);
+    if (!more) return more;
+    cluster = *std::move(more);
+    text.remove_prefix(one.size());
+  }
+  return cluster;
+}
+
 }  // namespace gpusched

@@ -30,4 +30,7 @@ std::optional<AddedNodes> parse_added_nodes(std::string_view text);
 /// nodes than a cluster may have.
 Result<Cluster> with_added_nodes(Cluster cluster, const AddedNodes& added, std::string_view text);
 
+/// The cluster with what "+8x8+2x4:H100" adds, or as it is where that is empty. Errors: as of with_added_nodes().
+Result<Cluster> add_nodes(Cluster cluster, std::string_view text);
+
 }  // namespace gpusched

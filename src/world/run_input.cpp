@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/nearest_name.hpp"
+#include "src/world/added_nodes.hpp"
 #include "src/world/cluster_reader.hpp"
 #include "src/world/limit_json.hpp"
 #include "src/world/limit_text.hpp"
@@ -36,10 +37,13 @@ std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {
 // What --cluster or the trace names, "+8x8" behind it, or the nodes of slurm.conf.
 Result<Cluster> cluster_of(const InputRequest& request, const TraceReport& report, SlurmSite& site,
                            const InputFieldNames& names) {
-  if (request.cluster.empty() && site.conf && site.conf->cluster) {
+  const bool only_added = request.cluster.starts_with('+');
+  if ((request.cluster.empty() || only_added) && site.conf && site.conf->cluster) {
     const SlurmCluster& described = *site.conf->cluster;
     for (const std::string& note : described.notes) site.notes.push_back(request.slurm_conf + ": " + note);
-    return described.cluster;
+    auto cluster = add_nodes(described.cluster, request.cluster);
+    if (cluster) return cluster;
+    return Unexpected{Error{.message = cluster.error().message, .field = names.cluster}};
   }
   const std::string text = cluster_text(request, report);
   if (text.empty()) {

@@ -284,6 +284,10 @@ class ConfInterpreter {
                           key == "partitionname";
         if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
       }
+      for (const SlurmPartition& other : conf_.partitions) {
+        if (other.name != partition.name) continue;
+        return not_as_expected(line, "PartitionName", "a name that no other partition has", partition.name);
+      }
       conf_.partitions.push_back(std::move(partition));
     }
     return {};

@@ -49,7 +49,8 @@ Autoscaler drawn_rule(Rng& rng, const ServiceSpec& service) {
     case 5:
       return Autoscaler(FunctionReplicas(
           {.limits = limits,
-           .keep_alive = HistogramKeepAlive({.bins = 20, .bin = drawn_s(rng, 1, 3), .least_samples = 2})}));
+           .keep_alive = HistogramKeepAlive(
+               {.bins = 20, .bin = drawn_s(rng, 1, 3), .head_margin = 1, .tail_margin = 1, .least_samples = 2})}));
     default:
       return Autoscaler(QueueTarget({.limits = limits,
                                      .target = {.within_s = 12, .quantile = 0.8},

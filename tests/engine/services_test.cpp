@@ -260,6 +260,25 @@ TEST(Services, AReplicaGoesWithItsNodeAndComesBackWithIt) {
   EXPECT_EQ(run.queue().records()[1].retries, 1);
 }
 
+// Two nodes fail at once: what one replica held does not go to the other, which is lost too.
+TEST(Services, WhatReplicasHeldGoesToThoseThatStay) {
+  NodeFailures failures;
+  failures.add_changes(std::vector<NodeChange>{{whole_seconds(4), NodeId{0}, false},
+                                               {whole_seconds(4), NodeId{1}, false},
+                                               {whole_seconds(50), NodeId{0}, true},
+                                               {whole_seconds(50), NodeId{1}, true}});
+  for (const RoutingRule routing : {RoutingRule::shared_queue, RoutingRule::round_robin, RoutingRule::least_loaded}) {
+    ServiceSpec service = service_of({{0, 10}}, 3);
+    service.routing = routing;
+    const ServedRun run({service}, {}, 3, {.failures = &failures});
+    ASSERT_TRUE(run.finished);
+    EXPECT_EQ(run.ends(), Seconds{14});
+    EXPECT_EQ(run.queue().records()[0].retries, 1);
+    EXPECT_EQ(run.queue().records()[0].replica, 2u);
+    EXPECT_EQ(run.engine.services().starts(0).killed, 2u);
+  }
+}
+
 TEST(Services, RequestsAreServedAtTheSpeedOfTheirReplica) {
   ServiceModel model{.services = {service_of({{0, 3}, {1, 3}})}};
   const JobTable jobs = with_services(model, {}, "m");

@@ -57,7 +57,7 @@ struct SlowServices {
     std::int64_t ask_at = 0, held_s = 0, served_s = 0, served = 0;
     std::int32_t wanted = 0;
     std::map<std::uint32_t, std::int64_t> warm;  // by node
-    bool over = false;
+    bool over = false, held = false;
     std::map<std::uint32_t, std::uint32_t> holder;  // of requests that wait at a replica: its row
     std::uint32_t last_row = no_index;
   };
@@ -269,7 +269,7 @@ struct SlowServices {
   }
 
   // Its run is over, whatever ended it.
-  void end_of_replica(std::size_t i, std::uint32_t row) {
+  void end_of_replica(std::size_t i, std::uint32_t row, bool holds = false) {
     Entity& entity = replica(i, row);
     Service& own = services[i];
     if (entity.serving == Serving::yes || entity.serving == Serving::draining) {
@@ -298,7 +298,18 @@ struct SlowServices {
     }
     own.pieces = std::move(left);
     std::sort(own.waiting.begin(), own.waiting.end());
+    if (holds) {  // others may go at this second
+      std::erase_if(own.holder, [&](const auto& entry) { return entry.second == row; });
+      own.held = true;
+      return;
+    }
     route_again(i, row);
+    serve(i);
+    give_up(i);
+  }
+  void resume(std::size_t i) {
+    if (!std::exchange(services[i].held, false)) return;
+    route_those_at_none(i);
     serve(i);
     give_up(i);
   }
@@ -337,7 +348,7 @@ struct SlowServices {
           if (who != static_cast<int>(spec(i).first_row + row)) continue;
           replica(i, row).phase = Phase::queued;
           ++starts[i].killed;
-          end_of_replica(i, row);
+          end_of_replica(i, row, true);
         }
       }
       if (who >= 1000) {
@@ -347,6 +358,7 @@ struct SlowServices {
       }
       for (Service& own : services) own.warm.erase(node);
     }
+    for (std::size_t i = 0; i < services.size(); ++i) resume(i);
   }
 
   // ---- how many replicas ----

@@ -77,6 +77,7 @@ void disturb(Rng& rng, const ServiceSpec& spec, ServiceRequests& own, SlowReques
       phases[r] = 1;
     } else if (what == 0) {
       own.close(r);
+      own.resume();
       slow.close(r);
       phases[r] = 0;
     } else if (what == 1) {
@@ -229,6 +230,7 @@ TEST(ServiceRequests, WhatALostReplicaHeldIsRoutedAgain) {
   own.advance_to(whole_seconds(4));
   EXPECT_EQ(own.ledger().records()[1].end, whole_seconds(4));
   own.close(1);
+  own.resume();
   own.advance_to(whole_seconds(100));
   EXPECT_EQ(own.ledger().records()[3].start, whole_seconds(6));
   EXPECT_EQ(own.ledger().records()[3].replica, 0u);

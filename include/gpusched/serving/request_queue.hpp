@@ -32,7 +32,7 @@ class RequestQueue : public RequestLedger {
   /// When something happens next by itself; Time::max(): never.
   [[nodiscard]] Time next_time() const {
     Time next = std::min(ends_.time(), next_arrival());
-    if (waiting_.empty()) return next;
+    if (waiting_.empty() || is_held_) return next;
     next = std::min(next, std::max(now(), leaves(waiting_.front())));
     if (!free_.empty()) next = std::min(next, batch_due());
     return next;
@@ -76,7 +76,8 @@ class RequestQueue : public RequestLedger {
     offer(replica);
     serve();
   }
-  /// It is gone, and with it what it serves.
+  /// It is gone, and with it what it serves. Until resume(), which follows at the same instant, nothing that waits
+  /// begins or leaves: others may go with it.
   void close(std::uint32_t replica) {
     Server& server = servers_[replica];
     withdraw(replica);
@@ -91,7 +92,11 @@ class RequestQueue : public RequestLedger {
     server.is_open = server.accepts = false;
     server.busy = 0;
     count_closed();
-    serve();
+    is_held_ = true;
+  }
+  /// All replicas that go at this instant are gone.
+  void resume() {
+    if (std::exchange(is_held_, false)) serve();
   }
 
   [[nodiscard]] bool is_open(std::uint32_t replica) const { return servers_[replica].is_open; }
@@ -133,7 +138,7 @@ class RequestQueue : public RequestLedger {
       freed = true;
     }
     if (freed || !waiting_.empty()) serve();
-    while (!waiting_.empty() && leaves(waiting_.front()) <= now()) {
+    while (!is_held_ && !waiting_.empty() && leaves(waiting_.front()) <= now()) {
       leave(waiting_.front());
       waiting_.pop_front();
     }
@@ -143,7 +148,7 @@ class RequestQueue : public RequestLedger {
 
   // As many as there are places for, and batches that are due.
   void serve() {
-    while (!waiting_.empty() && !free_.empty()) {
+    while (!is_held_ && !waiting_.empty() && !free_.empty()) {
       if (batches() && batch_due() > now()) return;
       const std::uint32_t chosen = free_.begin()->second;
       free_.erase(free_.begin());
@@ -211,6 +216,7 @@ class RequestQueue : public RequestLedger {
   std::vector<Server> servers_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> free_;  // (busy, replica) of those that can take more
   EventHeap<End> ends_;
+  bool is_held_ = false;  // from close() to resume()
 };
 
 }  // namespace detail

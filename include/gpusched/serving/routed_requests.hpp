@@ -38,7 +38,7 @@ class RoutedRequests : public RequestLedger {
   [[nodiscard]] Time next_time() const {
     Time next = next_arrival();
     if (!due_.empty()) next = std::min(next, std::max(now(), due_.begin()->first));
-    if (oldest_ < counts().injected) next = std::min(next, std::max(now(), leaves(oldest_)));
+    if (oldest_ < counts().injected && !is_held_) next = std::min(next, std::max(now(), leaves(oldest_)));
     return next;
   }
   /// Lets all happen up to `t`, which does not fall.
@@ -83,19 +83,25 @@ class RoutedRequests : public RequestLedger {
     offer(replica);
     happen();
   }
-  /// It is gone, and with it what it serves.
+  /// It is gone, and with it what it serves. What it held is sent on by resume(), which follows at the same instant:
+  /// other replicas may go with it.
   void close(std::uint32_t replica) {
     Replica& own = replicas_[replica];
     own.is_open = own.accepts = false;
     offer(replica);
-    std::vector<std::uint32_t> left = own.server.stop();
-    std::sort(left.begin(), left.end());
-    std::erase_if(left, [this](std::uint32_t request) {
-      return record(request).phase == RequestPhase::served && !lose(request);
-    });
-    if (!left.empty()) oldest_ = std::min(oldest_, left.front());
+    for (const std::uint32_t request : own.server.stop()) {
+      if (record(request).phase != RequestPhase::served || lose(request)) left_.push_back(request);
+    }
     replan(replica);
     count_closed();
+    is_held_ = true;
+  }
+  /// All replicas that go at this instant are gone.
+  void resume() {
+    if (!std::exchange(is_held_, false)) return;
+    std::vector<std::uint32_t> left = std::exchange(left_, {});
+    std::sort(left.begin(), left.end());
+    if (!left.empty()) oldest_ = std::min(oldest_, left.front());
     send(left);
     happen();
   }
@@ -123,6 +129,7 @@ class RoutedRequests : public RequestLedger {
   // What is due at replicas, then timeouts.
   void happen() {
     work();
+    if (is_held_) return;
     if (service().timeout == Time::max()) {
       oldest_ = no_index;
       return;
@@ -183,7 +190,7 @@ class RoutedRequests : public RequestLedger {
   // The first that wait before all to replicas with room. True: there were some. O(replicas) for each.
   bool pull() {
     bool any = false;
-    while (is_shared() && !pending_.empty()) {
+    while (is_shared() && !is_held_ && !pending_.empty()) {
       std::uint32_t chosen = no_index;
       for (const std::int32_t number : accepting_) {
         const auto at = static_cast<std::uint32_t>(number);
@@ -228,6 +235,8 @@ class RoutedRequests : public RequestLedger {
   std::vector<std::uint32_t> holder_;             // by request: the replica that it was sent to
   std::set<std::pair<Time, std::uint32_t>> due_;  // when replicas are to be advanced
   std::uint32_t oldest_ = 0;                      // no request before it waits; of services with a timeout
+  std::vector<std::uint32_t> left_;               // by replicas that are gone
+  bool is_held_ = false;                          // from close() to resume()
   ServerNews news_;
 };
 

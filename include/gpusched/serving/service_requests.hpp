@@ -46,9 +46,13 @@ class ServiceRequests {
   void set_rate(std::uint32_t replica, RatePpm rate) {
     std::visit([&replica, &rate](auto& kind) { kind.set_rate(replica, rate); }, kind_);
   }
-  /// It is gone, and with it what it serves.
+  /// It is gone, and with it what it serves. resume() follows at the same instant, when all are gone that go.
   void close(std::uint32_t replica) {
     std::visit([&replica](auto& kind) { kind.close(replica); }, kind_);
+  }
+  /// What replicas left that are gone waits for others.
+  void resume() {
+    std::visit([](auto& kind) { kind.resume(); }, kind_);
   }
   /// A replica serves.
   [[nodiscard]] bool is_open(std::uint32_t replica) const {

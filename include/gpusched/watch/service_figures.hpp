@@ -43,8 +43,8 @@ struct ServiceFigures {
   ReplicaStarts starts;           ///< of its replicas
   double mean_replicas = 0;       ///< that serve, over time
   double gpu_hours = 0;           ///< held by its replicas, starting included
-  /// In each minute as many replicas as serve its requests at the most that one serves a second within the promise
-  /// (most_rate_of_replica): no rule can do with less.
+  /// What the answers take at the reference rate of replicas that never idle, in the largest batches: no rule can do
+  /// with less.
   double lower_bound_gpu_hours = 0;
   Bill bill = {};  ///< of its replicas; nothing where power is not known
 };
@@ -109,21 +109,21 @@ inline TokenFigures token_figures(const RequestLedger& ledger, const ServiceSpec
   return figures;
 }
 
-inline double lower_bound_replica_s(const ServiceSpec& service) {
-  const double most_rate = most_rate_of_replica(service);
-  if (!(most_rate > 0)) return 0;
-  constexpr std::int64_t bin_us = 60 * microseconds_per_second;
-  const std::int64_t last_us = service.requests.back().arrival.us;
-  double sum_s = 0;
-  for (std::size_t at = 0; at < service.requests.size();) {
-    const std::int64_t bin = service.requests[at].arrival.us / bin_us;
-    std::size_t end = at;
-    while (end < service.requests.size() && service.requests[end].arrival.us / bin_us == bin) ++end;
-    const double replicas = std::ceil(static_cast<double>(end - at) / 60 / most_rate);
-    sum_s += replicas * static_cast<double>(std::min(bin_us, last_us - bin * bin_us)) / 1e6;
-    at = end;
+inline double lower_bound_replica_s(const ServiceSpec& service, const RequestLedger& queue) {
+  const auto answered = static_cast<double>(queue.counts().completed);
+  if (service.llm) return answered * service.mean_service_s / service.at_once;
+  double most_rate = 0;
+  for (std::size_t i = 0; i < service.batches.size(); ++i) {
+    if (service.batches[i].us > 0) {
+      most_rate = std::max(most_rate, static_cast<double>(i + 1) / to_seconds(service.batches[i]));
+    }
   }
-  return sum_s;
+  if (!service.batches.empty()) return most_rate > 0 ? answered / most_rate : 0;
+  WideInt work_us = 0;
+  for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
+    if (queue.records()[i].phase == RequestPhase::completed) work_us += service.requests[i].work.us;
+  }
+  return static_cast<double>(work_us) / 1e6 / service.at_once;
 }
 
 inline void add_latencies(const RequestLedger& queue, const ServiceSpec& service, ServiceFigures& figures) {
@@ -169,7 +169,7 @@ inline std::vector<ServiceFigures> service_figures(const Engine& engine) {
     constexpr double milli_us_per_gpu_hour = 3.6e9 * whole_gpu;
     figures.gpu_hours = static_cast<double>(held) / milli_us_per_gpu_hour;
     const auto gpus = static_cast<double>(engine.jobs().shape(JobId{service.first_row}).gpu_milli()) / whole_gpu;
-    figures.lower_bound_gpu_hours = gpus * detail::lower_bound_replica_s(service) / 3600;
+    figures.lower_bound_gpu_hours = gpus * detail::lower_bound_replica_s(service, queue) / 3600;
     const Time span = engine.services().closed(i) - queue.begin();
     if (span.us > 0) figures.mean_replicas = static_cast<double>(queue.open_us()) / static_cast<double>(span.us);
     all.push_back(std::move(figures));

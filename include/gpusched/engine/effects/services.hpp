@@ -174,7 +174,12 @@ class Services {
       keep_warm(kernel, job);
       run.queue.close(row_of(job));
       std::erase(serving_, index(job));
-      if (run.follows_requests && why != EndOfRun::cancelled) run.look_at = kernel.state.now;  // what it served is gone
+      // A node, or a decision, may take several at once.
+      if (why == EndOfRun::cancelled) {
+        run.queue.resume();
+      } else {
+        run.look_at = kernel.state.now;
+      }
     }
     if (replica.phase == Phase::draining) {
       --run.draining;
@@ -288,6 +293,7 @@ class Services {
     Run& run = runs_[service];
     const ServiceSpec& spec = model_->services[service];
     run.queue.advance_to(kernel.state.now);
+    run.queue.resume();
     run.look_at = Time::max();
     for (std::uint32_t row = spec.first_row; run.draining > 0 && row < spec.first_row + spec.most; ++row) {
       if (replicas_[row].phase == Phase::draining && run.queue.busy(row_of(JobId{row})) == 0) stop(kernel, JobId{row});

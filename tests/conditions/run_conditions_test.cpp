@@ -86,6 +86,10 @@ TEST_F(Conditions, ServicesBringTheirReplicasAndNobodyChangesThem) {
   EXPECT_EQ(jobs_.replicas(), 2u);
   EXPECT_EQ(jobs_.size(), 4u);
   EXPECT_EQ(files_of(options), (std::vector<std::string>{"", "", "", options.services, log}));
+  Cluster limited = Cluster::homogeneous(2, 8);
+  limited.limits = {{.per = LimitOwner::job, .most = {.gpu_milli = 500}}};
+  EXPECT_EQ(error_of(options, limited), "services: replica 'chat:0' of " + options.services +
+                                            " asks for more than limits of the cluster ever let run; expected less");
   options.changes = folder_.write("c.csv", "time_s,job,change,value\n5,chat:1,cancel,\n");
   EXPECT_EQ(error_of(options), "changes: 'chat:1' is a replica of " + options.services +
                                    ", which its autoscaler starts and ends; expected changes of jobs alone");

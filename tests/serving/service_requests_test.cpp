@@ -183,6 +183,7 @@ TEST(ServiceRequests, OneReplicaWithAQueueIsOneQueueForAll) {
         each->advance_to(whole_seconds(now));
         if (now == 0) each->open(0, rate);
         if (now == 50) each->close(0);
+        each->resume();
         if (now == 60) each->open(0, rate);
         if (now > 60) each->set_rate(0, rate);
         each->advance_to(whole_seconds(now));

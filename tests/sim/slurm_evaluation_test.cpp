@@ -90,6 +90,17 @@ TEST_F(SlurmEvaluation, RunsWhatReplayRuns) {
   }
 }
 
+// A second node lets b run beside a, and c behind b: 1000, 100 and 1090 s.
+TEST_F(SlurmEvaluation, AddsNodesToThoseOfTheFile) {
+  EvaluateScenario more = scenario("", "fifo");
+  more.clusters = {"+1x8"};
+  EXPECT_NEAR(avg_jct_s(more), (1000 + 100 + 1090) / 3.0, 1e-6);
+  more.clusters = {"+1x8+1x8"};
+  EXPECT_NEAR(avg_jct_s(more), (1000 + 100 + 1000) / 3.0, 1e-6);
+  more.clusters = {"+1y8"};
+  EXPECT_THAT(load_evaluation(more, registry_).error().to_string(), HasSubstr("expected NODESxGPUS[:TYPE]"));
+}
+
 TEST_F(SlurmEvaluation, TakesQosPrioritiesAndLimits) {
   EvaluateScenario asked = scenario("PriorityWeightQOS=500\n", "slurm");
   asked.slurm_qos = folder_.write("qos.txt", "Name|Priority\nnormal|1\nhigh|10\n");

@@ -135,6 +135,9 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   }
   auto site = read_slurm_site(request.slurm_conf, request.slurm_qos);
   if (!site) return Unexpected{site.error()};
+  auto requesting = request_partition_limits(*site, std::move(trace));
+  if (!requesting) return Unexpected{requesting.error()};
+  trace = *std::move(requesting);
   auto cluster = cluster_of(request, trace.report, *site, names);
   if (!cluster) return Unexpected{cluster.error()};
   std::vector<LimitRule> asked_limits = cluster->limits;

@@ -6,6 +6,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
+#include "traces/core/job_records.hpp"
 
 namespace gpusched {
 
@@ -169,6 +170,34 @@ Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
     }
   }
   return {};
+}
+
+Result<Trace> request_partition_limits(const SlurmSite& site, Trace trace) {
+  std::vector<Time> limit_of_vc(trace.jobs.vcs().size(), Time::max());
+  for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
+    const std::uint32_t vc = trace.jobs.vcs().find(partition.name);
+    if (vc != no_index) limit_of_vc[vc] = partition.wall;
+  }
+  const auto limit_of = [&](JobId job) {
+    return trace.jobs.estimate(job) == Time::max() ? limit_of_vc[trace.jobs.vc(job)] : Time::max();
+  };
+  std::uint64_t changed = 0;
+  for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) changed += limit_of(JobId{i}) < Time::max() ? 1 : 0;
+  if (changed == 0) return trace;
+  JobTableBuilder builder;
+  builder.reserve(trace.jobs.size());
+  TableRecord record_of(trace.jobs);
+  for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) {
+    JobRecord record = record_of(JobId{i});
+    record.estimate = std::min(record.estimate, limit_of(JobId{i}));
+    builder.add(record);
+  }
+  auto jobs = std::move(builder).build();
+  if (!jobs) return Unexpected{jobs.error()};
+  trace.jobs = *std::move(jobs);
+  trace.report.notes.push_back(counted(changed, "job") + " without a requested run time " +
+                               (changed == 1 ? "requests" : "request") + " MaxTime of the partition");
+  return trace;
 }
 
 }  // namespace gpusched

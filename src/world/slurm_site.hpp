@@ -10,6 +10,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "src/world/slurm_conf.hpp"
 #include "src/world/slurm_qos.hpp"
+#include "traces/core/trace.hpp"
 
 namespace gpusched {
 
@@ -38,5 +39,9 @@ Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qo
 /// AllowQos, DenyQos, DenyAccounts. Error: a partition names a QOS that the table does
 /// not have.
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster);
+
+/// Jobs without a requested run time (TimelimitRaw Partition_Limit) request MaxTime of their partition; a note says how
+/// many.
+Result<Trace> request_partition_limits(const SlurmSite& site, Trace trace);
 
 }  // namespace gpusched

@@ -101,6 +101,26 @@ TEST_F(SlurmEvaluation, AddsNodesToThoseOfTheFile) {
   EXPECT_THAT(load_evaluation(more, registry_).error().to_string(), HasSubstr("expected NODESxGPUS[:TYPE]"));
 }
 
+// TimelimitRaw Partition_Limit.
+TEST_F(SlurmEvaluation, JobsWithoutARequestRequestMaxTime) {
+  Scenario scenario;
+  scenario.trace = folder_.write("jobs.csv",
+                                 "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc,estimate_s\n"
+                                 "a,0,10,1,1000,low,\nb,0,10,1,1000,top,\nc,0,10,1,1000,low,60\n");
+  scenario.slurm_conf = folder_.write("slurm.conf",
+                                      "NodeName=n1 Gres=gpu:8\nPartitionName=low Nodes=n1 MaxTime=30\n"
+                                      "PartitionName=top Nodes=n1\n");
+  scenario.policies = {"fifo"};
+  const auto input = load_replay(scenario, registry_);
+  ASSERT_TRUE(input) << input.error().to_string();
+  const JobTable& jobs = input->trace.jobs;
+  EXPECT_EQ(jobs.estimate(JobId{0}), whole_seconds(1800));
+  EXPECT_EQ(jobs.estimate(JobId{1}), Time::max());
+  EXPECT_EQ(jobs.estimate(JobId{2}), whole_seconds(60));
+  EXPECT_THAT(input->trace.report.notes,
+              Contains("1 job without a requested run time requests MaxTime of the partition"));
+}
+
 TEST_F(SlurmEvaluation, TakesQosPrioritiesAndLimits) {
   EvaluateScenario asked = scenario("PriorityWeightQOS=500\n", "slurm");
   asked.slurm_qos = folder_.write("qos.txt", "Name|Priority\nnormal|1\nhigh|10\n");

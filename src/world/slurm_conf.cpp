@@ -244,14 +244,36 @@ class ConfInterpreter {
   }
 
   Result<void> keep_set(const SlurmConfLine& line) {
-    const std::string* const nodes = line.find("Nodes");
+    NodeSet& set = sets_[line.pairs.front().value];
     for (const SlurmPair& pair : line.pairs) {
-      if (!same_slurm_word(pair.key, "NodeSet") && !same_slurm_word(pair.key, "Nodes")) {
+      const std::string key = lower_case(pair.key);
+      if (key == "nodes") {
+        set.add(pair.value);
+      } else if (key == "feature") {
+        set.feature = pair.value;
+      } else if (key != "nodeset") {
         unused(line, "NodeSet:" + pair.key, pair.value);
       }
     }
-    if (nodes != nullptr) sets_[line.pairs.front().value] = *nodes;
     return {};
+  }
+
+  [[nodiscard]] bool asks_for_features() const {
+    return std::any_of(sets_.begin(), sets_.end(), [](const auto& set) { return !set.second.feature.empty(); });
+  }
+  // Puts the nodes of each NodeName line into the sets of its features.
+  void fill_sets(const std::vector<std::vector<std::string>>& names_of_line) {
+    for (std::size_t i = 0; i < nodes_.size() && asks_for_features(); ++i) {
+      const std::string* features = nodes_[i].find("Features");
+      if (features == nullptr) features = nodes_[i].find("Feature");
+      if (features == nullptr) continue;
+      for (const std::string_view feature : split_at(*features, ',')) {
+        for (auto& [name, set] : sets_) {
+          if (set.feature.empty() || !same_slurm_word(set.feature, trim(feature))) continue;
+          for (const std::string& node : names_of_line[i]) set.add(node);
+        }
+      }
+    }
   }
 
   Result<void> describe_partitions() {
@@ -307,7 +329,9 @@ class ConfInterpreter {
       for (const std::string& host : *listed) {
         const auto place = partitions.find(host);
         if (place == partitions.end()) return not_as_expected(line, "Nodes", "nodes of the NodeName lines", host);
-        place->second.push_back(line.pairs.front().value);
+        std::vector<std::string>& of_node = place->second;
+        const std::string& partition = line.pairs.front().value;
+        if (of_node.empty() || of_node.back() != partition) of_node.push_back(partition);
       }
     }
     return partitions;
@@ -324,7 +348,8 @@ class ConfInterpreter {
         hosts.push_back(std::move(name));
         continue;
       }
-      const auto of_set = slurm_host_names(set->second);
+      if (set->second.nodes.empty()) continue;
+      const auto of_set = slurm_host_names(set->second.nodes);
       if (!of_set) return of_set;
       hosts.insert(hosts.end(), of_set->begin(), of_set->end());
     }
@@ -342,6 +367,7 @@ class ConfInterpreter {
       names.insert(names.end(), hosts->begin(), hosts->end());
       names_of_line.push_back(*std::move(hosts));
     }
+    fill_sets(names_of_line);
     const auto partitions = partitions_of_nodes(names);
     if (!partitions) return Unexpected{partitions.error()};
     SlurmClusterBuilder builder(false);
@@ -377,7 +403,7 @@ class ConfInterpreter {
         machine.gres = pair.value;
       } else if (key == "state") {
         if (!same_slurm_word(pair.value, "UNKNOWN")) machine.state = pair.value;  // slurmctld finds out
-      } else if (key != "nodename") {
+      } else if (key != "nodename" && !(key.starts_with("feature") && asks_for_features())) {
         unused(line, "NodeName:" + pair.key, pair.value);
       }
     }
@@ -405,7 +431,12 @@ class ConfInterpreter {
   bool scheduler_ = true, loops_ = true;  // of SchedulerType and bf_interval
   std::vector<SlurmConfLine> nodes_, partitions_;
   std::vector<SlurmPair> node_defaults_, partition_defaults_;
-  std::map<std::string, std::string> sets_;
+  // Of a NodeSet line: a list of nodes.
+  struct NodeSet {
+    std::string nodes, feature;
+    void add(const std::string& more) { nodes += (nodes.empty() ? "" : ",") + more; }
+  };
+  std::map<std::string, NodeSet> sets_;
 };
 
 }  // namespace

@@ -194,6 +194,19 @@ TEST(SlurmConf, NodesArePartitionedAsItSays) {
   EXPECT_EQ(unused_keys(conf.unused), Names{"NodeName:Weight=5"});
 }
 
+// slurm.conf(5), "NodeSet": by names, by a feature, or both.
+TEST(SlurmConf, SetsHoldNodesOfAFeature) {
+  const SlurmConf conf = conf_of(
+      "NodeName=n[1-2] Features=fast,big\nNodeName=n3 Features=slow\nNodeName=n4\nNodeSet=bigs Feature=big Nodes=n4\n"
+      "NodeSet=none Feature=tiny\nPartitionName=a Nodes=bigs\nPartitionName=b Nodes=n3,none\n");
+  ASSERT_TRUE(conf.cluster);
+  const Cluster& cluster = conf.cluster->cluster;
+  ASSERT_EQ(cluster.nodes.size(), 4u);
+  for (const std::size_t node : {0u, 1u, 3u}) EXPECT_EQ(cluster.vcs[cluster.nodes[node].vc].name, "a") << node;
+  EXPECT_EQ(cluster.vcs[cluster.nodes[2].vc].name, "b");
+  EXPECT_TRUE(conf.unused.empty());
+}
+
 TEST(SlurmConf, PartitionsHaveTiers) {
   const SlurmConf conf = conf_of("NodeName=n1\nPartitionName=a Nodes=n1 PriorityTier=2\nPartitionName=b Nodes=n1\n");
   EXPECT_EQ(conf.partitions[0].tier, 2);

@@ -67,7 +67,17 @@ ServiceModel some_services(Rng rng) {
   ServiceModel model{.services = {service_of(requests[0], 2), service_of(requests[1], 2)}};
   ServiceSpec& second = model.services[1];
   second.name = "t";
-  second.autoscaler = Autoscaler(Kpa({.limits = {.least = 0, .most = 2}, .concurrency = 1}));
+  const ReplicaLimits limits{.least = 0, .most = 2};
+  switch (rng.below(3)) {
+    case 0: second.autoscaler = Autoscaler(Kpa({.limits = limits, .concurrency = 1})); break;
+    case 1:
+      second.autoscaler =
+          Autoscaler(FunctionReplicas({.limits = limits, .keep_alive = FixedKeepAlive(whole_seconds(6))}));
+      break;
+    default:
+      second.autoscaler = Autoscaler(FunctionReplicas(
+          {.limits = limits, .keep_alive = HistogramKeepAlive({.bin = whole_seconds(1), .least_samples = 3})}));
+  }
   second.cold_start = whole_seconds(5);
   second.warm_start = whole_seconds(1);
   second.keep_warm = whole_seconds(30);

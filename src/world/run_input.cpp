@@ -135,9 +135,6 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   }
   auto site = read_slurm_site(request.slurm_conf, request.slurm_qos);
   if (!site) return Unexpected{site.error()};
-  auto requesting = request_partition_limits(*site, std::move(trace));
-  if (!requesting) return Unexpected{requesting.error()};
-  trace = *std::move(requesting);
   auto cluster = cluster_of(request, trace.report, *site, names);
   if (!cluster) return Unexpected{cluster.error()};
   std::vector<LimitRule> asked_limits = cluster->limits;
@@ -146,6 +143,9 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   if (!more) return Unexpected{Error{.message = more.error().message, .field = "limits"}};
   cluster->limits.insert(cluster->limits.end(), more->begin(), more->end());
   asked_limits.insert(asked_limits.end(), more->begin(), more->end());
+  auto requesting = request_partition_limits(*site, cluster->limits, std::move(trace));
+  if (!requesting) return Unexpected{requesting.error()};
+  trace = *std::move(requesting);
   if (site->conf && site->conf->preempt_type == SlurmPreemptType::qos && !trace.jobs.has_qos()) {
     trace.report.notes.emplace_back("no job of the trace has a QOS, so that nobody preempts by it");
   }

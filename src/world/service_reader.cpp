@@ -228,6 +228,7 @@ class ServiceReader {
         log_.has_tokens ? refuse_llm_requests(spec) : "expected a log with prompt_tokens and output_tokens";
     if (why.empty()) {
       alone_ = llm_alone_times(spec);
+      for (std::size_t i = 0; i < alone_.size(); ++i) spec.requests[i].work = from_seconds(alone_[i].all_s);
     } else {
       fields_.fail("replica/llm", std::move(why));
     }
@@ -251,7 +252,6 @@ class ServiceReader {
     if (served_.kind == Kind::fixed || served_.kind == Kind::exponential) return served_.base_s;
     if (served_.kind == Kind::batches) return to_seconds(spec.batches.front());
     double sum = 0;
-    for (const LlmAloneTimes& alone : alone_) sum += alone.all_s;
     for (const ServiceRequest& request : spec.requests) sum += to_seconds(request.work);
     return sum / static_cast<double>(spec.requests.size());
   }

@@ -213,7 +213,9 @@ std::vector<std::string> slurm_names(std::string_view list) {
   std::vector<std::string> names;
   if (same_slurm_word(list, "all")) return names;
   for (const std::string_view name : split_at(list, ',')) {
-    if (!trim(name).empty()) names.push_back(lower_case(name_text(trim(name))));
+    if (trim(name).empty()) continue;
+    names.push_back(name_text(trim(name)));
+    if (lower_case(names.back()) != names.back()) names.push_back(lower_case(names.back()));
   }
   return names;
 }

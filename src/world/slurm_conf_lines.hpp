@@ -45,7 +45,7 @@ bool same_slurm_word(std::string_view a, std::string_view b);
 /// A limit of time as "1-12:00:00"; UNLIMITED, INFINITE and -1: Time::max(). Nothing: it is no time.
 std::optional<Time> parse_slurm_wall(std::string_view text);
 
-/// "low,high" in lower case, as Slurm keeps names of QOS and accounts; ALL: no list.
+/// "low,high", each as written and in lower case, as Slurm keeps names of QOS and accounts; ALL: no list.
 std::vector<std::string> slurm_names(std::string_view list);
 
 /// The names of "node[01-03,7],login1": node01 node02 node03 node7 login1. Error: not such a list, or one of more than

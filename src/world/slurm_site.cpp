@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpusched/data/job_limits.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
+#include "src/world/slurm_conf_lines.hpp"
 #include "traces/core/job_records.hpp"
 
 namespace gpusched {
@@ -127,7 +129,7 @@ void add_rights(const SlurmPartition& partition, const SlurmSite& site, std::vec
 
 Result<const SlurmQos*> qos_of(const SlurmPartition& partition, const SlurmQosTable& table) {
   const auto row = std::find_if(table.rows.begin(), table.rows.end(),
-                                [&](const SlurmQos& other) { return other.name == partition.qos; });
+                                [&](const SlurmQos& other) { return same_slurm_word(other.name, partition.qos); });
   if (row != table.rows.end()) return &*row;
   return Unexpected{Error{.message = "expected a QOS of " + table.path + ", found '" + partition.qos + "'",
                           .file = partition.file,
@@ -172,14 +174,17 @@ Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
   return {};
 }
 
-Result<Trace> request_partition_limits(const SlurmSite& site, Trace trace) {
+Result<Trace> request_partition_limits(const SlurmSite& site, const std::vector<LimitRule>& limits, Trace trace) {
   std::vector<Time> limit_of_vc(trace.jobs.vcs().size(), Time::max());
   for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
     const std::uint32_t vc = trace.jobs.vcs().find(partition.name);
     if (vc != no_index) limit_of_vc[vc] = partition.wall;
   }
+  const JobLimits all(limits, trace.jobs);
   const auto limit_of = [&](JobId job) {
-    return trace.jobs.estimate(job) == Time::max() ? limit_of_vc[trace.jobs.vc(job)] : Time::max();
+    const Time limit = limit_of_vc[trace.jobs.vc(job)];
+    if (trace.jobs.estimate(job) < Time::max() || limit == Time::max()) return Time::max();
+    return std::min(limit, all.set(all.set_of(job)).wall);
   };
   std::uint64_t changed = 0;
   for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) changed += limit_of(JobId{i}) < Time::max() ? 1 : 0;

@@ -404,7 +404,7 @@ TEST(SlurmSite, APartitionSaysWhomItTakes) {
   EXPECT_EQ(cluster.limits,
             (std::vector<LimitRule>{
                 {.name = "short:MaxTime", .per = LimitOwner::job, .vcs = {"short"}, .wall = whole_seconds(26 * 3600)},
-                {.name = "own:AllowQos", .vcs = {"own"}, .allow_qos = {"a", "b"}},
+                {.name = "own:AllowQos", .vcs = {"own"}, .allow_qos = {"A", "a", "b"}},
                 {.name = "own:DenyAccounts", .accounts = {"d"}, .vcs = {"own"}, .submitted = 0},
                 {.name = "rest:DenyQos", .vcs = {"rest"}, .qos = {"c"}, .submitted = 0}}));
   for (const LimitRule& rule : cluster.limits) EXPECT_FALSE(rule.holds_jobs_back()) << rule.name;

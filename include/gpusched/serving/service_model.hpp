@@ -24,7 +24,7 @@ inline constexpr Time replica_work = whole_seconds(30 * 86'400);
 /// One request as its client sends it.
 struct ServiceRequest {
   Time arrival{};  ///< after the service's begin; ascends
-  Time work{};     ///< how long it is served at the reference rate; not used where requests are batched
+  Time work{};     ///< how long it is served at the reference rate, alone on an LLM engine; not where it is batched
   std::uint32_t prompt_tokens = 0;  ///< of a log that tells them
   std::uint32_t output_tokens = 0;  ///< likewise; no scheduler sees them
   std::uint64_t session = 0;        ///< likewise, for a router
@@ -100,7 +100,7 @@ struct ServiceModel {
 };
 
 /// The most requests a second that one replica serves within the promise, if requests wait for nothing but their
-/// batch: the rate behind the lower bound of replicas. 0 where it serves none.
+/// batch. 0 where it serves none.
 [[nodiscard]] inline double most_rate_of_replica(const ServiceSpec& service) {
   const Time within = service.promise ? service.promise->within : Time::max();
   if (service.batches.empty()) {

@@ -110,14 +110,13 @@ inline TokenFigures token_figures(const RequestLedger& ledger, const ServiceSpec
 }
 
 inline double lower_bound_replica_s(const ServiceSpec& service, const RequestLedger& queue) {
-  const auto answered = static_cast<double>(queue.counts().completed);
-  if (service.llm) return answered * service.mean_service_s / service.at_once;
   double most_rate = 0;
   for (std::size_t i = 0; i < service.batches.size(); ++i) {
     if (service.batches[i].us > 0) {
       most_rate = std::max(most_rate, static_cast<double>(i + 1) / to_seconds(service.batches[i]));
     }
   }
+  const auto answered = static_cast<double>(queue.counts().completed);
   if (!service.batches.empty()) return most_rate > 0 ? answered / most_rate : 0;
   WideInt work_us = 0;
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {

@@ -292,8 +292,8 @@ class Services {
   void control(Kernel& kernel, std::uint32_t service) {
     Run& run = runs_[service];
     const ServiceSpec& spec = model_->services[service];
-    run.queue.advance_to(kernel.state.now);
     run.queue.resume();
+    run.queue.advance_to(kernel.state.now);
     run.look_at = Time::max();
     for (std::uint32_t row = spec.first_row; run.draining > 0 && row < spec.first_row + spec.most; ++row) {
       if (replicas_[row].phase == Phase::draining && run.queue.busy(row_of(JobId{row})) == 0) stop(kernel, JobId{row});

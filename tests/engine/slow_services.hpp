@@ -40,6 +40,7 @@ struct SlowServices {
   struct Entity {
     Phase phase = Phase::absent;
     std::int64_t place = -1, ready = -1, until = -1;  // until: when it ends, or serves
+    std::int64_t started = 0;                         // in order of the starts
     std::uint32_t tasks = 1;
     std::vector<std::uint32_t> on;
     Serving serving = Serving::no;
@@ -64,7 +65,7 @@ struct SlowServices {
   std::vector<Entity> replicas, all_jobs;
   std::vector<Service> services;
   std::vector<int> user;  // of each node: replica r is r, job j is 1000 + j, nobody -1, out of service -2
-  std::int64_t now = 0, places = 0;
+  std::int64_t now = 0, places = 0, all_starts = 0;
 
   static std::int64_t s(Time t) { return t.us / microseconds_per_second; }
   const ServiceSpec& spec(std::size_t i) const { return model->services[i]; }
@@ -322,8 +323,11 @@ struct SlowServices {
       job.phase = Phase::done;
       job_ends[j] = now;
     }
+    // Who started first serves first.
     for (std::size_t i = 0; i < services.size(); ++i) {
-      for (std::uint32_t row = 0; row < spec(i).most; ++row) loaded(i, row);
+      std::map<std::int64_t, std::uint32_t> by_start;
+      for (std::uint32_t row = 0; row < spec(i).most; ++row) by_start[replica(i, row).started * 1000 + row] = row;
+      for (const auto& [start, row] : by_start) loaded(i, row);
     }
   }
   void loaded(std::size_t i, std::uint32_t row) {
@@ -508,6 +512,7 @@ struct SlowServices {
     });
     ++(warm ? starts[i].warm : starts[i].cold);
     entity.serving = Serving::loading;
+    entity.started = ++all_starts;
     entity.until = now + s(warm ? spec(i).warm_start : spec(i).cold_start);
     loaded(i, r - spec(i).first_row);
   }

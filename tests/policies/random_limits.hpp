@@ -14,7 +14,7 @@ namespace gpusched::test {
 
 /// One to three rules of users, accounts, virtual clusters, jobs or all.
 inline std::vector<LimitRule> random_limits(std::uint64_t seed) {
-  detail::WorldDraws draw(seed ^ 0x11317);
+  detail::WorldDraws draw(seed ^ 0x11317), refusals(seed ^ 0x3A11);
   std::vector<LimitRule> rules(1 + draw.below(3));
   for (LimitRule& rule : rules) {
     rule.per = draw.one_of(std::array<LimitOwner, 6>{LimitOwner::all, LimitOwner::user, LimitOwner::user,
@@ -23,14 +23,14 @@ inline std::vector<LimitRule> random_limits(std::uint64_t seed) {
     if (draw.chance(4)) rule.vcs = {"a", "c"};
     if (draw.chance(4)) rule.accounts = {"u1", "u3"};
     if (draw.chance(4)) rule.except_vcs = {"b"};
-    if (draw.chance(8)) rule.allow_accounts = {"u0", "u1", "u2"};
+    if (refusals.chance(8)) rule.allow_accounts = {"u0", "u1", "u2"};
     if (draw.chance(2)) rule.most.gpu_milli = static_cast<MilliGpu>(1 + draw.below(24)) * 500;
     if (draw.chance(4)) rule.most.cpu_milli = static_cast<std::int64_t>(1 + draw.below(40)) * 1000;
     if (draw.chance(4)) rule.most.memory_mib = static_cast<std::int64_t>(100 + draw.below(900));
     if (rule.per != LimitOwner::job && !draw.chance(3)) rule.most.jobs = static_cast<std::int64_t>(1 + draw.below(4));
     if (rule.per != LimitOwner::job && draw.chance(3)) rule.submitted = static_cast<std::int64_t>(1 + draw.below(12));
-    if (rule.per == LimitOwner::job && draw.chance(2)) {
-      rule.wall = whole_seconds(50 + static_cast<std::int64_t>(draw.below(2000)));
+    if (rule.per == LimitOwner::job && refusals.chance(2)) {
+      rule.wall = whole_seconds(50 + static_cast<std::int64_t>(refusals.below(2000)));
     }
   }
   return rules;

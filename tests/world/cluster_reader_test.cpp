@@ -634,9 +634,10 @@ TEST(ReadCluster, JsonGivesLimits) {
     return cluster_from_json(R"({"limits": [)" + limit + R"(], "nodes": [{"gpus": 8}]})", "c.json").error().to_string();
   };
   EXPECT_EQ(error(R"({"per": "user"})"),
-            "c.json: /limits/0: expected a limit: gpus, cpus, memory_gib, jobs or submitted");
+            "c.json: /limits/0: expected a limit: gpus, cpus, memory_gib, jobs, submitted, wall_s, allow_accounts or "
+            "allow_qos");
   EXPECT_EQ(error(R"({"per": "job", "jobs": 2})"),
-            "c.json: /limits/0/per: expected gpus, cpus or memory_gib alone with job: each job is by itself");
+            "c.json: /limits/0/per: expected gpus, cpus, memory_gib or wall_s alone with job: each job is by itself");
 }
 
 constexpr const char* two_sites_json = R"({

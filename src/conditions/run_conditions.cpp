@@ -110,6 +110,7 @@ Result<void> load_studies(const ConditionOptions& options, JobTable& jobs, const
 
 // Every replica could run alone.
 Result<void> check_replicas(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster) {
+  if (jobs.replicas() == 0) return {};
   const JobLimits limits(cluster.limits, jobs);
   for (std::uint32_t row = 0; row < jobs.replicas(); ++row) {
     const JobId replica{row};
@@ -123,6 +124,7 @@ Result<void> check_replicas(const ConditionOptions& options, const JobTable& job
 // A user does not change what a service asks for, nor a job to what limits never let run.
 Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
                            const RunConditions& conditions) {
+  if (conditions.changes.is_empty()) return {};
   const JobLimits limits(cluster.limits, jobs);
   for (const JobChange& change : conditions.changes.all()) {
     if (change.kind != JobChange::Kind::size || limits.allow_alone(change.job, jobs.shapes()[change.shape])) continue;

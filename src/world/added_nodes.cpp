@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -103,9 +104,7 @@ std::uint32_t rack_for(Cluster& cluster) {
   return rack;
 }
 
-}  // namespace
-
-std::optional<AddedNodes> parse_added_nodes(std::string_view text) {
+std::optional<AddedNodes> added_nodes_of(std::string_view text) {
   AddedNodes added;
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos) {
@@ -121,6 +120,14 @@ std::optional<AddedNodes> parse_added_nodes(std::string_view text) {
   added.nodes = count_of(size.substr(0, cross), most_cluster_nodes);
   added.gpus = count_of(size.substr(cross + 1), most_gpus_of_a_node);
   return added.nodes > 0 && added.gpus > 0 ? std::optional(added) : std::nullopt;
+}
+
+}  // namespace
+
+Result<AddedNodes> parse_added_nodes(std::string_view text, const std::string& spec) {
+  if (const auto added = added_nodes_of(text)) return *added;
+  return unexpected("cluster '" + spec + "': expected NODESxGPUS[:TYPE] behind the plus, as 8x8 or 8x8:H100, not '" +
+                    std::string(text) + "'");
 }
 
 Result<Cluster> with_added_nodes(Cluster cluster, const AddedNodes& added, std::string_view text) {
@@ -156,8 +163,8 @@ Result<Cluster> add_nodes(Cluster cluster, std::string_view text) {
   while (text.starts_with('+')) {
     text.remove_prefix(1);
     const std::string_view one = text.substr(0, text.find('+'));
-    const auto added = parse_added_nodes(one);
-    if (!added) return cannot_add(cluster, one, "expected NODESxGPUS[:TYPE] behind the plus, as 8x8 or 8x8:H100");
+    const auto added = parse_added_nodes(one, cluster.name + "+" + std::string(one));
+    if (!added) return Unexpected{added.error()};
     auto more = with_added_nodes(std::move(cluster), *added, one);
     if (!more) return more;
     cluster = *std::move(more);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +18,9 @@ struct AddedNodes {
   std::string type = {};    ///< of its GPUs; empty: the cluster's only one
 };
 
-/// What stands behind a plus; nothing where it is something else or more than a cluster may have.
-std::optional<AddedNodes> parse_added_nodes(std::string_view text);
+/// What stands behind the last plus of `spec`. Error, which names `spec`: it is something else or more than a cluster
+/// may have.
+Result<AddedNodes> parse_added_nodes(std::string_view text, const std::string& spec);
 
 /// The cluster with these nodes behind its own, and "+TEXT" behind its name. A new node is a copy of the cluster's
 /// first node of that GPU type and number of GPUs, or of that type (CPU, memory, islands, how its GPUs are cut and

@@ -250,11 +250,8 @@ std::string cluster_without_added(const std::string& spec) {
 Result<Cluster> parse_cluster(const std::string& spec) {
   if (const std::size_t plus = place_of_added(spec); plus != std::string::npos) {
     const std::string text = spec.substr(plus + 1);
-    const auto added = parse_added_nodes(text);
-    if (!added) {
-      return unexpected("cluster '" + spec +
-                        "': expected NODESxGPUS[:TYPE] behind the plus, as 8x8 or 8x8:H100, not '" + text + "'");
-    }
+    const auto added = parse_added_nodes(text, spec);
+    if (!added) return Unexpected{added.error()};
     auto cluster = parse_cluster(spec.substr(0, plus));
     if (!cluster) return cluster;
     return with_added_nodes(*std::move(cluster), *added, text);

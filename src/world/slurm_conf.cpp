@@ -263,7 +263,8 @@ class ConfInterpreter {
   }
   // Puts the nodes of each NodeName line into the sets of its features.
   void fill_sets(const std::vector<std::vector<std::string>>& names_of_line) {
-    for (std::size_t i = 0; i < nodes_.size() && asks_for_features(); ++i) {
+    if (!asks_for_features()) return;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const std::string* features = nodes_[i].find("Features");
       if (features == nullptr) features = nodes_[i].find("Feature");
       if (features == nullptr) continue;

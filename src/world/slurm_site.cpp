@@ -112,8 +112,10 @@ void add_rights(const SlurmPartition& partition, const SlurmSite& site, std::vec
     LimitRule longest = rule("MaxTime");
     longest.per = LimitOwner::job;
     longest.wall = partition.wall;
-    for (const SlurmQos& row : site.qos ? site.qos->rows : std::vector<SlurmQos>{}) {
-      if (row.lifts_max_time) longest.except_qos.push_back(row.name);
+    if (site.qos) {
+      for (const SlurmQos& row : site.qos->rows) {
+        if (row.lifts_max_time) longest.except_qos.push_back(row.name);
+      }
     }
     limits.push_back(longest);
   }
@@ -175,8 +177,9 @@ Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
 }
 
 Result<Trace> request_partition_limits(const SlurmSite& site, const std::vector<LimitRule>& limits, Trace trace) {
+  if (!site.conf) return trace;
   std::vector<Time> limit_of_vc(trace.jobs.vcs().size(), Time::max());
-  for (const SlurmPartition& partition : site.conf ? site.conf->partitions : std::vector<SlurmPartition>{}) {
+  for (const SlurmPartition& partition : site.conf->partitions) {
     const std::uint32_t vc = trace.jobs.vcs().find(partition.name);
     if (vc != no_index) limit_of_vc[vc] = partition.wall;
   }

@@ -36,8 +36,7 @@ Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qo
 /// jobs that ask for a QOS, and of all jobs of a partition whose QOS it is, for which the limits of that QOS stand in
 /// for like ones of the jobs' own (slurm.schedmd.com/resource_limits.html, "Hierarchy"; qos.html, "Partition QOS").
 /// Those that are not enforced are added to those that are not used. What a partition refuses always holds: MaxTime,
-/// AllowQos, DenyQos, DenyAccounts. Error: a partition names a QOS that the table does
-/// not have.
+/// AllowQos, DenyQos, DenyAccounts. Error: a partition names a QOS that the table does not have.
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster);
 
 /// Jobs without a requested run time (TimelimitRaw Partition_Limit) request MaxTime of their partition, or the least of

@@ -15,9 +15,8 @@ namespace {
 
 TEST(LimitText, GivesWhatAFileGives) {
   const auto read = parse_limits(
-      " user{gpus=1.5, jobs=4}, all{qos=[low, "
-      "7],memory_gib=2,submitted=9},all{arrays=4711,jobs=0},job{vcs=[debug],wall_s=3600},all{vcs=lab,allow_qos=[low,"
-      "high]}");
+      " user{gpus=1.5, jobs=4}, all{qos=[low, 7],memory_gib=2,submitted=9},all{arrays=4711,jobs=0},"
+      "job{vcs=[debug],wall_s=3600},all{vcs=lab,allow_qos=[low,high]}");
   ASSERT_TRUE(read) << read.error().to_string();
   const std::vector<LimitRule> expected = {{.per = LimitOwner::user, .most = {.gpu_milli = 1500, .jobs = 4}},
                                            {.qos = {"low", "7"}, .most = {.memory_mib = 2048}, .submitted = 9},

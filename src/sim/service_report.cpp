@@ -57,88 +57,105 @@ std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& 
          "promised (!: fewer than promised); bound: GPU-hours that any number of replicas needs\n";
 }
 
+Json service_json(const ServiceFigures& service) {
+  const RequestCounts& requests = service.requests;
+  const auto token = [&](double TokenFigures::*figure) {
+    return service.tokens ? Json((*service.tokens).*figure) : Json(nullptr);
+  };
+  return {{"injected", requests.injected},
+          {"completed", requests.completed},
+          {"dropped", requests.dropped},
+          {"timed_out", requests.timed_out},
+          {"in_system_at_end", requests.waiting + requests.served},
+          {"retries", service.retries},
+          {"mean_latency_s", service.mean_latency_s},
+          {"median_latency_s", service.median_latency_s},
+          {"p95_latency_s", service.p95_latency_s},
+          {"p99_latency_s", service.p99_latency_s},
+          {"mean_wait_s", service.mean_wait_s},
+          {"mean_first_token_s", token(&TokenFigures::mean_first_token_s)},
+          {"p99_first_token_s", token(&TokenFigures::p99_first_token_s)},
+          {"mean_per_token_s", token(&TokenFigures::mean_per_token_s)},
+          {"p99_per_token_s", token(&TokenFigures::p99_per_token_s)},
+          {"slo_attainment", service.slo_attainment ? Json(*service.slo_attainment) : Json(nullptr)},
+          {"slo_kept", service.kept ? Json(*service.kept) : Json(nullptr)},
+          {"cold_starts", service.starts.cold},
+          {"warm_starts", service.starts.warm},
+          {"preempted_replicas", service.starts.preempted},
+          {"killed_replicas", service.starts.killed},
+          {"mean_replicas", service.mean_replicas},
+          {"gpu_hours", service.gpu_hours},
+          {"lower_bound_gpu_hours", service.lower_bound_gpu_hours}};
+}
+
 Json services_json(const std::vector<ServiceFigures>& services, const std::optional<PowerAccount>& power) {
   Json all = Json::object();
   std::vector<Bill> bills;
   for (const ServiceFigures& service : services) {
-    const RequestCounts& requests = service.requests;
-    const auto token = [&](double TokenFigures::*figure) {
-      return service.tokens ? Json((*service.tokens).*figure) : Json(nullptr);
-    };
-    Json one = {{"injected", requests.injected},
-                {"completed", requests.completed},
-                {"dropped", requests.dropped},
-                {"timed_out", requests.timed_out},
-                {"in_system_at_end", requests.waiting + requests.served},
-                {"retries", service.retries},
-                {"mean_latency_s", service.mean_latency_s},
-                {"median_latency_s", service.median_latency_s},
-                {"p95_latency_s", service.p95_latency_s},
-                {"p99_latency_s", service.p99_latency_s},
-                {"mean_wait_s", service.mean_wait_s},
-                {"mean_first_token_s", token(&TokenFigures::mean_first_token_s)},
-                {"p99_first_token_s", token(&TokenFigures::p99_first_token_s)},
-                {"mean_per_token_s", token(&TokenFigures::mean_per_token_s)},
-                {"p99_per_token_s", token(&TokenFigures::p99_per_token_s)},
-                {"slo_attainment", service.slo_attainment ? Json(*service.slo_attainment) : Json(nullptr)},
-                {"slo_kept", service.kept ? Json(*service.kept) : Json(nullptr)},
-                {"cold_starts", service.starts.cold},
-                {"warm_starts", service.starts.warm},
-                {"preempted_replicas", service.starts.preempted},
-                {"killed_replicas", service.starts.killed},
-                {"mean_replicas", service.mean_replicas},
-                {"gpu_hours", service.gpu_hours},
-                {"lower_bound_gpu_hours", service.lower_bound_gpu_hours}};
+    all[service.name] = service_json(service);
     bills.push_back(service.bill);
-    all[service.name] = std::move(one);
   }
   if (power) add_bills(*power, bills, all);
   return all;
+}
+
+std::string names_of_row(const Json& row) {
+  std::string text;
+  for (const auto& [name, value] : row.items()) text += ',' + name;
+  return text;
+}
+
+std::string cells_of_row(const Json& row) {
+  std::string text;
+  for (const auto& [name, value] : row.items()) {
+    text += ',';
+    if (!value.is_null()) text += value.is_number_float() ? formatted("%.6f", value.get<double>()) : value.dump();
+  }
+  return text;
 }
 
 std::string services_csv(const std::vector<ServiceFigures>& services, const std::optional<PowerAccount>& power) {
   std::string text;
   const Json rows = services_json(services, power);
   for (const auto& [service, row] : rows.items()) {
-    if (text.empty()) {
-      text = "service";
-      for (const auto& [name, value] : row.items()) text += ',' + name;
-      text += '\n';
-    }
+    if (text.empty()) text = "service" + names_of_row(row) + '\n';
     append_csv_field(text, service);
-    for (const auto& [name, value] : row.items()) {
-      text += ',';
-      if (!value.is_null()) text += value.is_number_float() ? formatted("%.6f", value.get<double>()) : value.dump();
-    }
-    text += '\n';
+    text += cells_of_row(row) + '\n';
   }
   return text;
 }
 
+std::string requests_header() { return "request,arrival_s,start_s,first_token_s,end_s,outcome,replica,retries\n"; }
+
+void append_requests(std::string& text, const RequestLedger& queue, const std::string& first) {
+  text.reserve(text.size() + queue.records().size() * 64);
+  for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
+    const RequestRecord& record = queue.records()[request];
+    text += first;
+    append_integer(text, request);
+    append_seconds(text += ',', queue.arrival(request));
+    text += ',';
+    if (record.start != Time::max()) append_seconds(text, record.start);
+    text += ',';
+    if (record.first_token != Time::max()) append_seconds(text, record.first_token);
+    text += ',';
+    if (record.end != Time::max()) append_seconds(text, record.end);
+    text += ',';
+    text += request_outcomes[static_cast<std::size_t>(record.phase)];
+    text += ',';
+    if (record.replica != no_index) append_integer(text, record.replica);
+    append_integer(text += ',', record.retries);
+    text += '\n';
+  }
+}
+
 std::string requests_csv(const Engine& engine) {
-  std::string text = "service,request,arrival_s,start_s,first_token_s,end_s,outcome,replica,retries\n";
+  std::string text = "service," + requests_header();
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    const RequestLedger& queue = engine.services().requests(i);
-    text.reserve(text.size() + queue.records().size() * 64);
-    for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
-      const RequestRecord& record = queue.records()[request];
-      append_csv_field(text, model.services[i].name);
-      append_integer(text += ',', request);
-      append_seconds(text += ',', queue.arrival(request));
-      text += ',';
-      if (record.start != Time::max()) append_seconds(text, record.start);
-      text += ',';
-      if (record.first_token != Time::max()) append_seconds(text, record.first_token);
-      text += ',';
-      if (record.end != Time::max()) append_seconds(text, record.end);
-      text += ',';
-      text += request_outcomes[static_cast<std::size_t>(record.phase)];
-      text += ',';
-      if (record.replica != no_index) append_integer(text, record.replica);
-      append_integer(text += ',', record.retries);
-      text += '\n';
-    }
+    std::string first;
+    append_csv_field(first, model.services[i].name);
+    append_requests(text, engine.services().requests(i), first + ',');
   }
   return text;
 }

@@ -18,14 +18,27 @@ struct PolicyRun;
 /// A line for each policy and service. Precondition: runs with services.
 std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& style = {});
 
+/// One of them, without bills.
+nlohmann::ordered_json service_json(const ServiceFigures& service);
+
 /// The services of a run, by name, with their bills where power is known.
 nlohmann::ordered_json services_json(const std::vector<ServiceFigures>& services,
                                      const std::optional<PowerAccount>& power);
+
+/// Behind a row's name in services.csv: the names of `row` (service_json()), or their values, each with a comma before
+/// it. \{
+std::string names_of_row(const nlohmann::ordered_json& row);
+std::string cells_of_row(const nlohmann::ordered_json& row);
+/// \}
 
 /// services.csv: a row for each service.
 std::string services_csv(const std::vector<ServiceFigures>& services, const std::optional<PowerAccount>& power);
 
 /// requests.csv: a row for each request, by service and arrival. Precondition: engine.has_services().
 std::string requests_csv(const Engine& engine);
+/// Its first line, and the rows of one service behind `text`, each begun with `first`. \{
+std::string requests_header();
+void append_requests(std::string& text, const RequestLedger& queue, const std::string& first);
+/// \}
 
 }  // namespace gpusched

@@ -14,6 +14,7 @@
 #include "src/sim/scenario.hpp"
 #include "src/world/fit_to_cluster.hpp"
 #include "src/world/run_input.hpp"
+#include "src/world/service_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -62,6 +63,43 @@ Result<void> pool(SitesOfRun& sites) {
   return {};
 }
 
+// Reads services, of which the table gets the replicas; then sites anew, which are made for that table.
+Result<void> add_services(const FederateOptions& options, FederateInput& input) {
+  if (options.services.empty()) return {};
+  auto found = read_services_over_sites(options.services, input.trace.jobs, input.sites.world, input.sites.clusters,
+                                        options.seed);
+  if (!found) return Unexpected{found.error()};
+  auto sites = read_sites(options.sites, options.trace, input.trace.jobs, options.seed);
+  if (!sites) return Unexpected{sites.error()};
+  input.sites = *std::move(sites);
+  input.sites.world.services = std::move(found->services);
+  input.services = std::move(found->model);
+  for (const ServiceSpec& service : input.services.services) {
+    for (std::uint32_t row = service.first_row; row < service.first_row + service.most; ++row)
+      input.sites.world.jobs[row].home = service.engine;
+  }
+  input.sites.files.push_back(options.services);
+  for (std::string& file : files_of_services(options.services)) input.sites.files.push_back(std::move(file));
+  return {};
+}
+
+std::vector<ServiceOverSites> figures_of_services(const FederateInput& input, const Federation& federation) {
+  std::vector<ServiceOverSites> all;
+  for (const SiteService& service : input.sites.world.services) {
+    detail::FiguresOfService sum(service.name);
+    ServiceOverSites one;
+    for (const SitePart& part : service.parts) {
+      detail::FiguresOfService own(service.name);
+      own.add(federation.engine(part.site), part.service);
+      one.at.push_back(std::move(own).figures());
+      sum.add(federation.engine(part.site), part.service);
+    }
+    one.all = std::move(sum).figures();
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 // Watches one run, site by site.
 class SiteWatch {
  public:
@@ -79,7 +117,8 @@ class SiteWatch {
 };
 
 std::string why(FederationEnd end, const FederateInput& input, const Federation& federation) {
-  const std::string left = std::to_string(input.trace.jobs.size() - federation.finished()) + " jobs";
+  const std::uint32_t rows = input.trace.jobs.size() - federation.finished();
+  const std::string left = std::to_string(rows) + (input.services.is_empty() ? " jobs" : " jobs and replicas");
   switch (end) {
     case FederationEnd::waits: return "left " + left + " waiting for ever";
     case FederationEnd::goes_on: return "leaves " + left + " unfinished for ever";
@@ -111,20 +150,22 @@ FieldTable federate_fields(FederateOptions& o) {
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &o.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...", &o.columns}};
   append_fields(fields, reading_fields(o));
-  append_fields(fields,
-                {{"sites", "--sites", "JSON of sites, links between them, and where jobs and data live", &o.sites},
-                 {.path = "routers",
-                  .flag = "--router",
-                  .meaning = "routers to compare: NAME[{parameter=value,...}][,...]",
-                  .target = &o.routers,
-                  .split = split_routers},
-                 {"policy", "--policy", "the policy of every site", &o.policy},
-                 {"seed", "--seed", "seed of everything random", &o.seed}});
+  append_fields(
+      fields, {{"sites", "--sites", "JSON of sites, links between them, and where jobs and data live", &o.sites},
+               {"services", "--services", "JSON of services: where they are served, and where their requests are from",
+                &o.services},
+               {.path = "routers",
+                .flag = "--router",
+                .meaning = "routers to compare: NAME[{parameter=value,...}][,...]",
+                .target = &o.routers,
+                .split = split_routers},
+               {"policy", "--policy", "the policy of every site", &o.policy},
+               {"seed", "--seed", "seed of everything random", &o.seed}});
   append_fields(fields, site_conditions(o.conditions));
   append_fields(fields,
                 {{"output.folder",
                   "--out",
-                  "folder for sites.csv, transfers.csv and jobs.csv of each router, and manifest.json",
+                  "folder for sites.csv, transfers.csv, jobs.csv and services.csv of each router, and manifest.json",
                   &o.out,
                   {},
                   false},
@@ -178,6 +219,7 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   auto sites = read_sites(options.sites, options.trace, input.trace.jobs, options.seed);
   if (!sites) return Unexpected{sites.error()};
   input.sites = *std::move(sites);
+  if (auto done = add_services(options, input); !done) return Unexpected{done.error()};
   for (const PolicySpec& router : input.routers) {
     auto made = make_router(router, {.world = &input.sites.world, .seed = options.seed});
     if (!made) return Unexpected{in_option("routers", made.error())};
@@ -221,6 +263,7 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
                      .options = input.options,
                      .inputs = {.failures = given(input.sites.failures[site]),
                                 .power = given(input.sites.powers[site]),
+                                .services = given(input.services),
                                 .kill_at_limit = input.kill_at_limit}});
   }
   run.logs.resize(sites.size(), RunLog(MeasureWindow{}));
@@ -238,6 +281,7 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!run.why_unfinished.empty()) return run;
   run.accounts = site_accounts(*run.federation);
+  run.services = figures_of_services(input, *run.federation);
   if (const auto fault = fault_of(run)) run.why_unfinished = "has wrong books: " + *fault;
   return run;
 }

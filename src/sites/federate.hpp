@@ -15,6 +15,7 @@
 #include "gpusched/watch/history_hash.hpp"
 #include "gpusched/watch/interval_log.hpp"
 #include "gpusched/watch/metrics.hpp"
+#include "gpusched/watch/service_figures.hpp"
 #include "src/base/field_table.hpp"
 #include "src/conditions/condition_options.hpp"
 #include "src/policies/seam/registry.hpp"
@@ -35,6 +36,7 @@ struct FederateOptions {
   bool backlog = false;
   std::string qos;
   std::string sites;                          ///< the file of sites
+  std::string services;                       ///< that of services over them; empty: none
   std::vector<std::string> routers{"local"};  ///< each as parse_routers() takes it
   std::string policy = "fifo";                ///< of every site
   std::uint64_t seed = 0;
@@ -55,6 +57,7 @@ std::string federate_schema();
 struct FederateInput {
   Trace trace;
   SitesOfRun sites;
+  ServiceModel services;  ///< at their sites
   PolicySpec policy;
   std::vector<PolicySpec> routers;
   EngineOptions options;
@@ -65,6 +68,12 @@ struct FederateInput {
 /// Reads trace and sites and resolves every name. Errors are the user's.
 Result<FederateInput> load_federate(const FederateOptions& options, const PolicyRegistry& registry);
 
+/// How a service over sites was served.
+struct ServiceOverSites {
+  ServiceFigures all;                   ///< at all its sites together
+  std::vector<ServiceFigures> at = {};  ///< by part (SiteService::parts)
+};
+
 /// What one router did.
 struct RouterRun {
   std::string router;          ///< as written
@@ -72,6 +81,7 @@ struct RouterRun {
   std::string why_unfinished;  ///< empty: all jobs ended; else what follows is not filled in
   std::unique_ptr<Federation> federation;
   std::vector<SiteAccount> accounts;            ///< by site
+  std::vector<ServiceOverSites> services = {};  ///< in the order of their file
   std::vector<RunLog> logs;                     ///< by site
   std::vector<IntervalLog> intervals;           ///< by site
   std::vector<HistoryHash> histories;           ///< by site

@@ -14,9 +14,16 @@
 #include "src/sim/job_file.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/report.hpp"
+#include "src/sim/service_report.hpp"
 
 namespace gpusched {
 namespace {
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
 
 // What is told of a site, and of all.
 struct SiteFigure {
@@ -156,6 +163,76 @@ std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
   return jobs_csv(file);
 }
 
+// A row for each service at each of its sites, and one at "total".
+std::string services_csv_of(const FederateInput& input, const RouterRun& run) {
+  std::string text;
+  const auto add = [&](const std::string& site, const ServiceFigures& figures) {
+    const Json row = service_json(figures);
+    if (text.empty()) text = "service,site" + names_of_row(row) + '\n';
+    append_csv_field(text, figures.name);
+    append_csv_field(text += ',', site);
+    text += cells_of_row(row) + '\n';
+  };
+  for (std::size_t i = 0; i < run.services.size(); ++i) {
+    const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      add(input.sites.world.sites[parts[k].site].name, run.services[i].at[k]);
+    add("total", run.services[i].all);
+  }
+  return text;
+}
+
+std::string requests_csv_of(const FederateInput& input, const RouterRun& run) {
+  std::string text = "service,site," + requests_header();
+  for (const SiteService& service : input.sites.world.services) {
+    for (const SitePart& part : service.parts) {
+      std::string first;
+      append_csv_field(first, service.name);
+      append_csv_field(first += ',', input.sites.world.sites[part.site].name);
+      append_requests(text, run.federation->engine(part.site).services().requests(part.service), first + ',');
+    }
+  }
+  return text;
+}
+
+Json services_json_of(const FederateInput& input, const RouterRun& run) {
+  Json all = Json::object();
+  for (std::size_t i = 0; i < run.services.size(); ++i) {
+    const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
+    Json sites = Json::object();
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      sites[input.sites.world.sites[parts[k].site].name] = service_json(run.services[i].at[k]);
+    all[run.services[i].all.name] = {{"sites", std::move(sites)}, {"total", service_json(run.services[i].all)}};
+  }
+  return all;
+}
+
+// A line for each router, service and site.
+std::string services_table_of(const FederateInput& input, const std::vector<RouterRun>& runs, const TextStyle& style) {
+  if (input.services.is_empty()) return {};
+  TextTable table({"router", "service", "site", "requests", "lost", "mean ms", "p99 ms", "in time", "repl.", "GPU-h"},
+                  3);
+  const auto add = [&](const RouterRun& run, const std::string& site, const ServiceFigures& of) {
+    table.add({run.router, of.name, site, human_count(of.requests.injected),
+               human_count(of.requests.dropped + of.requests.timed_out), fixed(1e3 * of.mean_latency_s, 1),
+               fixed(1e3 * of.p99_latency_s, 1),
+               of.slo_attainment ? fixed(100 * *of.slo_attainment, 2) + "%" + (of.kept == false ? "!" : "") : "-",
+               fixed(of.mean_replicas, 2), fixed(of.gpu_hours, 1)});
+  };
+  for (const RouterRun& run : runs) {
+    for (std::size_t i = 0; i < run.services.size(); ++i) {
+      const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
+      for (std::size_t k = 0; k < parts.size(); ++k)
+        add(run, input.sites.world.sites[parts[k].site].name, run.services[i].at[k]);
+      if (parts.size() > 1) add(run, "total", run.services[i].all);
+    }
+  }
+  table.set_important({3, 7, 5, 6, 8});
+  return "\n" + table.text(style) +
+         "requests; milliseconds from the client and back to it; in time: answered as promised (!: fewer than "
+         "promised)\n";
+}
+
 // A folder's name of a router's text: without what file systems and shells dislike.
 std::string folder_of(const std::string& text, std::size_t number) {
   std::string name = std::to_string(number + 1) + "-";
@@ -191,12 +268,6 @@ Json manifest_json(const FederateOptions& options, const FederateInput& input, c
                    {"routers", std::move(routers)},
                    {"warnings", federate_notes(input, runs)}});
   return manifest;
-}
-
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
 }
 
 std::vector<std::string> cells_of(const std::string& name, const SiteAccount& a) {
@@ -236,7 +307,8 @@ std::string federate_table(const FederateInput& input, const std::vector<RouterR
       sites.add(cells_of(input.sites.world.sites[site].name, run.accounts[site]));
     text += "\n" + run.router + "\n" + sites.text(style);
   }
-  return text + "wait and JCT (from submission to the end) are means; all $: egress, GPUs and electricity\n";
+  return text + "wait and JCT (from submission to the end) are means; all $: egress, GPUs and electricity\n" +
+         services_table_of(input, runs, style);
 }
 
 std::string federate_json(const FederateOptions& options, const FederateInput& input,
@@ -254,6 +326,7 @@ std::string federate_json(const FederateOptions& options, const FederateInput& i
                     {"sites", std::move(sites)},
                     {"total", account_json(total_of(run))},
                     {"sim_seconds", run.sim_seconds}});
+    if (!run.services.empty()) list.back()["services"] = services_json_of(input, run);
   }
   return json_text(Json{{"manifest", manifest_json(options, input, runs)}, {"runs", std::move(list)}});
 }
@@ -284,6 +357,16 @@ Result<void> write_router_files(OutputFolder& folder, const FederateInput& input
   if (auto done = folder.write(place + "sites.csv", sites_csv(input, run)); !done) return done;
   if (auto done = folder.write(place + "transfers.csv", transfers_csv(input, run)); !done) return done;
   if (auto done = folder.write(place + "jobs.csv", jobs_csv_of(input, run)); !done) return done;
+  if (run.services.empty()) {
+    folder.leave_out(place + "services.csv");
+  } else if (auto done = folder.write(place + "services.csv", services_csv_of(input, run)); !done) {
+    return done;
+  }
+  if (!input.services.lists_requests) {
+    folder.leave_out(place + "requests.csv");
+  } else if (auto done = folder.write(place + "requests.csv", requests_csv_of(input, run)); !done) {
+    return done;
+  }
   if (run.timelines.empty()) {
     folder.leave_out(place + "timeline.csv");
   } else if (auto done = folder.write(place + "timeline.csv", timelines_csv(input, run)); !done) {

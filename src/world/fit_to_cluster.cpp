@@ -108,7 +108,7 @@ Result<void> check_fits_a_site(const JobTable& jobs, std::span<const Cluster> si
   for (const Cluster& site : sites) fits.emplace_back(jobs, site);
   std::vector<std::vector<bool>> ways(sites.size());  // by home, once asked for
   std::vector<JobId> misfits, stranded;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+  for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {  // replicas are bound to their sites
     const JobId job{i};
     const SiteId home = world.place(job).home;
     if (ways[home].empty()) ways[home] = sites_behind(world, home);

@@ -155,7 +155,7 @@ std::vector<LlmAloneTimes> llm_alone_times(const ServiceSpec& service) {
   const LlmEngine& engine = *service.llm;
   std::int64_t longest = 0;
   for (std::uint32_t i = 0; i < service.requests.size(); ++i) {
-    const LlmRequest request = llm_request(service, {}, i);
+    const LlmRequest request = llm_request(service.requests[i], {}, i);
     longest = std::max(longest, std::int64_t{request.prompt_tokens} + request.output_tokens);
   }
   // The time of the steps of one token each that follow up to so many others.
@@ -170,7 +170,7 @@ std::vector<LlmAloneTimes> llm_alone_times(const ServiceSpec& service) {
   std::vector<LlmAloneTimes> all;
   all.reserve(service.requests.size());
   for (std::uint32_t i = 0; i < service.requests.size(); ++i) {
-    const LlmRequest request = llm_request(service, {}, i);
+    const LlmRequest request = llm_request(service.requests[i], {}, i);
     const auto [known, is_new] = prompts_s.try_emplace(request.prompt_tokens, 0);
     if (is_new) known->second = prompt_s(engine, request.prompt_tokens);
     const auto first = static_cast<std::size_t>(request.prompt_tokens);
@@ -191,7 +191,7 @@ std::string refuse_llm_requests(const ServiceSpec& service) {
     const std::string who = "request " + std::to_string(i) + " with its " + std::to_string(tokens) + " tokens";
     if (tokens > most_tokens)
       return "expected requests of at most " + std::to_string(most_tokens) + " tokens, not " + who;
-    const LlmRequest request = llm_request(service, {}, i);
+    const LlmRequest request = llm_request(service.requests[i], {}, i);
     const std::int64_t blocks = limits.blocks(std::int64_t{request.prompt_tokens} + request.output_tokens - 1);
     if (blocks <= limits.kv_blocks) continue;
     return "expected a cache that holds each request: " + who + " needs " + std::to_string(blocks) + " blocks of " +

@@ -15,6 +15,7 @@
 #include "src/world/llm_engine_reader.hpp"
 #include "src/world/request_arrivals.hpp"
 #include "src/world/service_rules.hpp"
+#include "src/world/service_sites.hpp"
 #include "src/world/task_fields.hpp"
 #include "traces/core/job_records.hpp"
 
@@ -56,8 +57,10 @@ std::string with_part_of_memory(const std::string& devices, double part) {
 
 class ServiceReader {
  public:
-  ServiceReader(JsonFields& fields, const std::string& file, const Rng& rng, const MemoryParts& memory)
-      : fields_(fields), file_(file), rng_(rng), memory_(memory) {}
+  // `sites`: of services over sites; null: there is one cluster.
+  ServiceReader(JsonFields& fields, const std::string& file, const Rng& rng, const MemoryParts& memory,
+                const SiteWorld* sites)
+      : fields_(fields), file_(file), rng_(rng), memory_(memory), sites_(sites) {}
 
   // Stops at the first error, which `fields` keeps, or which is returned.
   Result<void> read() {
@@ -87,13 +90,22 @@ class ServiceReader {
     if (!fields_.good()) return {};
     if (auto done = read_requests(); !done || !fields_.good()) return done;
     spec.mean_service_s = mean_service_s();
-    read_replicas();
+    if (sites_ != nullptr) {
+      read_sites();
+    } else if (fields_.has("sites")) {
+      fields_.fail("sites", "expected none beside one cluster; gpusched federate takes them");
+    } else {
+      read_replicas(spec, spec.most);
+    }
     check_promise();
     return {};
   }
 
   ServiceSpec spec;
   ReplicaRow row;
+  // Of services over sites: `spec` holds the requests as clients send them, these serve them.
+  SiteService over_sites;
+  std::vector<ServiceSpec> parts;
 
  private:
   static void read_seconds(JsonFields& fields, const char* key, Time& time) {
@@ -256,11 +268,31 @@ class ServiceReader {
     return sum / static_cast<double>(spec.requests.size());
   }
 
-  void read_replicas() {
-    fields_.read("most", spec.most, 1, most_replicas);
-    ReplicaLimits limits{.least = 1, .most = static_cast<std::int32_t>(spec.most)};
-    fields_.read("least", limits.least, 0, spec.most);
-    spec.autoscaler = read_autoscaler(fields_, limits, spec);
+  void read_replicas(ServiceSpec& of, std::uint32_t most) {
+    of.most = most;
+    if (sites_ == nullptr) fields_.read("most", of.most, 1, most_replicas);
+    ReplicaLimits limits{.least = 1, .most = static_cast<std::int32_t>(of.most)};
+    fields_.read("least", limits.least, 0, of.most);
+    of.autoscaler = read_autoscaler(fields_, limits, of);
+  }
+
+  // At each site the service is one of its own, with the times of its replicas there.
+  void read_sites() {
+    if (fields_.has("most")) return fields_.fail("most", "expected none, as sites/at says it for each site");
+    ServiceSites found = read_service_sites(fields_, *sites_, spec, rng_.split("origins"));
+    for (std::uint32_t i = 0; i < found.most.size() && fields_.good(); ++i) {
+      const SitePart& part = found.service.parts[i];
+      ServiceSpec own = spec;
+      own.is_told = true;
+      own.engine = part.site;
+      if (part.speed != 1) own.mean_service_s /= part.speed;
+      for (Time& takes : own.batches) takes = at_speed(takes, part.speed);
+      read_replicas(own, found.most[i]);
+      own.requests = {};
+      parts.push_back(std::move(own));
+      fastest_ = i == 0 ? part.speed : std::max(fastest_, part.speed);
+    }
+    over_sites = std::move(found.service);
   }
 
   // The time of service that the promised part of the requests needs if nobody waits.
@@ -274,7 +306,7 @@ class ServiceReader {
     }
     if (served_.kind == ServedBy::Kind::tokens || served_.kind == ServedBy::Kind::logged)
       needed_s = quantile_s(works_s());
-    check_time("within_s", needed_s, spec.promise->within);
+    check_time("within_s", needed_s / fastest_, spec.promise->within);
   }
   void check_engine() {
     const auto check = [&](const char* key, double LlmAloneTimes::*time, Time promised) {
@@ -309,6 +341,8 @@ class ServiceReader {
   const std::string& file_;
   Rng rng_;
   MemoryParts memory_;
+  const SiteWorld* sites_;
+  double fastest_ = 1;  // of its sites
   ServedBy served_;
   RequestLog log_;
   std::vector<LlmAloneTimes> alone_;  // by request, of an LLM engine
@@ -316,7 +350,16 @@ class ServiceReader {
 
 struct ServicesOfFile {
   ServiceModel model;
-  std::vector<ReplicaRow> rows;  // by service
+  std::vector<ReplicaRow> rows;         // by service
+  std::vector<std::size_t> numbers;     // in the file, by service
+  std::vector<SiteService> over_sites;  // by number in the file, if they are
+
+  void add(ServiceSpec spec, ReplicaRow row, std::size_t number) {
+    spec.first_row = model.rows();
+    model.services.push_back(std::move(spec));
+    rows.push_back(std::move(row));
+    numbers.push_back(number);
+  }
 };
 
 MemoryParts read_memory(JsonFields& fields) {
@@ -339,7 +382,9 @@ void check_memory(JsonFields& fields, const ServicesOfFile& services, const Memo
   if (memory.kv_blocks != 1 && !has_llm) fields.fail("memory/kv_blocks", "expected a service with llm");
 }
 
-Result<ServicesOfFile> parse_services(std::string_view text, const std::string& file, std::uint64_t seed) {
+// Those of one file, over `sites` unless that is null.
+Result<ServicesOfFile> parse_services(std::string_view text, const std::string& file, std::uint64_t seed,
+                                      const SiteWorld* sites) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
   JsonFields fields(*json, file);
@@ -350,13 +395,19 @@ Result<ServicesOfFile> parse_services(std::string_view text, const std::string& 
   fields.read("list_requests", found.model.lists_requests);
   const MemoryParts memory = read_memory(fields);
   fields.read_objects("services", [&](JsonFields& own, std::size_t number) {
-    ServiceReader reader(own, file, Rng(seed).split("services").split(number), memory);
+    ServiceReader reader(own, file, Rng(seed).split("services").split(number), memory, sites);
     if (done) done = reader.read();
     if (!done) return;
     if (own.good() && !names.insert(reader.row.name).second) own.refuse("name", "a name that no other service has");
-    reader.spec.first_row = found.model.rows();
-    found.model.services.push_back(std::move(reader.spec));
-    found.rows.push_back(std::move(reader.row));
+    if (sites == nullptr) return found.add(std::move(reader.spec), std::move(reader.row), number);
+    for (std::size_t i = 0; i < reader.parts.size(); ++i) {
+      reader.over_sites.parts[i].service = static_cast<std::uint32_t>(found.model.services.size());
+      ReplicaRow row = reader.row;
+      row.name += "@" + sites->sites[reader.parts[i].engine].name;
+      found.add(std::move(reader.parts[i]), std::move(row), number);
+    }
+    reader.over_sites.requests = std::move(reader.spec.requests);
+    found.over_sites.push_back(std::move(reader.over_sites));
   });
   if (!done) return Unexpected{done.error()};
   if (fields.good() && found.model.is_empty()) fields.refuse("services", "at least one service");
@@ -392,26 +443,26 @@ Result<JobTable> with_replicas(const JobTable& jobs, const ServicesOfFile& servi
   return std::move(builder).build();
 }
 
-// Each replica finds room on the empty cluster.
-Result<void> check_room(const ServicesOfFile& services, const JobTable& jobs, const Cluster& cluster,
-                        const std::string& file) {
+// A replica of each service finds room on its empty cluster, unless that is null.
+template <class ClusterOf>
+Result<void> check_room(const ServicesOfFile& services, const JobTable& jobs, const std::string& file,
+                        ClusterOf cluster_of) {
   for (std::size_t i = 0; i < services.rows.size(); ++i) {
-    const JobId job{services.model.services[i].first_row};
-    auto room = check_task_room(job, services.rows[i].vc, jobs, cluster, "a replica of '" + services.rows[i].name + "'",
-                                file, "/services/" + std::to_string(i) + "/replica");
+    const ServiceSpec& service = services.model.services[i];
+    const Cluster* const cluster = cluster_of(service);
+    if (cluster == nullptr) continue;
+    auto room = check_task_room(JobId{service.first_row}, services.rows[i].vc, jobs, *cluster,
+                                "a replica of '" + services.rows[i].name + "'", file,
+                                "/services/" + std::to_string(services.numbers[i]) + "/replica");
     if (!room) return room;
   }
   return {};
 }
 
-}  // namespace
-
-Result<ServiceModel> services_from_json(std::string_view text, const std::string& file, JobTable& jobs,
-                                        const Cluster& cluster, std::uint64_t seed) {
-  auto services = parse_services(text, file, seed);
-  if (!services) return Unexpected{services.error()};
+// As with_replicas(), unless the table has them.
+Result<void> add_replicas(JobTable& jobs, const ServicesOfFile& services, const std::string& file) {
   if (jobs.replicas() == 0) {
-    auto table = with_replicas(jobs, *services);
+    auto table = with_replicas(jobs, services);
     if (!table) {
       Error error = table.error();
       error.file = file;
@@ -419,9 +470,34 @@ Result<ServiceModel> services_from_json(std::string_view text, const std::string
     }
     jobs = *std::move(table);
   }
-  GPUSCHED_ASSERT(jobs.replicas() == services->model.rows(), "the table has the replicas of other services");
-  if (auto done = check_room(*services, jobs, cluster, file); !done) return Unexpected{done.error()};
+  GPUSCHED_ASSERT(jobs.replicas() == services.model.rows(), "the table has the replicas of other services");
+  return {};
+}
+
+}  // namespace
+
+Result<ServiceModel> services_from_json(std::string_view text, const std::string& file, JobTable& jobs,
+                                        const Cluster& cluster, std::uint64_t seed) {
+  auto services = parse_services(text, file, seed, nullptr);
+  if (!services) return Unexpected{services.error()};
+  if (auto done = add_replicas(jobs, *services, file); !done) return Unexpected{done.error()};
+  const auto only = [&](const ServiceSpec&) { return &cluster; };
+  if (auto done = check_room(*services, jobs, file, only); !done) return Unexpected{done.error()};
   return std::move(services->model);
+}
+
+Result<ServicesOverSites> read_services_over_sites(const std::string& path, JobTable& jobs, const SiteWorld& sites,
+                                                   std::span<const Cluster> clusters, std::uint64_t seed) {
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  auto services = parse_services(*text, path, seed, &sites);
+  if (!services) return Unexpected{services.error()};
+  if (auto done = add_replicas(jobs, *services, path); !done) return Unexpected{done.error()};
+  const auto own = [&](const ServiceSpec& service) {
+    return sites.sites[service.engine].is_unlimited ? nullptr : &clusters[service.engine];
+  };
+  if (auto done = check_room(*services, jobs, path, own); !done) return Unexpected{done.error()};
+  return ServicesOverSites{.model = std::move(services->model), .services = std::move(services->over_sites)};
 }
 
 Result<ServiceModel> read_services(const std::string& path, JobTable& jobs, const Cluster& cluster,

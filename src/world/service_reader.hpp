@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/serving/service_model.hpp"
+#include "gpusched/sites/site_world.hpp"
 
 namespace gpusched {
 
@@ -39,6 +41,16 @@ Result<ServiceModel> read_services(const std::string& path, JobTable& jobs, cons
 /// The same from the text itself; `file` is for messages and the paths that the text names.
 Result<ServiceModel> services_from_json(std::string_view text, const std::string& file, JobTable& jobs,
                                         const Cluster& cluster, std::uint64_t seed);
+
+/// Services over sites: each service of `model` is one at one of its sites.
+struct ServicesOverSites {
+  ServiceModel model;                 ///< for the engines of all sites
+  std::vector<SiteService> services;  ///< for SiteWorld
+};
+/// As read_services(), where each SERVICE has "sites" (read_service_sites()) and no "most"; a row is "NAME@SITE:0".
+/// `clusters`: by site.
+Result<ServicesOverSites> read_services_over_sites(const std::string& path, JobTable& jobs, const SiteWorld& sites,
+                                                   std::span<const Cluster> clusters, std::uint64_t seed);
 
 /// The files that a file of services names, none where it cannot be read.
 std::vector<std::string> files_of_services(const std::string& path);

@@ -104,7 +104,7 @@ Result<std::vector<JobPlace>> places_of_jobs(const SiteJobs& told, const std::st
                                              std::vector<std::string>& notes) {
   std::vector<JobPlace> places(jobs.size());
   std::uint32_t unnamed = 0;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+  for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {
     const auto home = told.of.find(std::string(name_of_column(jobs, told.column, JobId{i})));
     places[i].home = home == told.of.end() ? told.otherwise : home->second;
     if (home == told.of.end()) ++unnamed;
@@ -115,8 +115,9 @@ Result<std::vector<JobPlace>> places_of_jobs(const SiteJobs& told, const std::st
     const auto read = for_each_measured_cells(file, place_columns, [&](MeasuredCells& cells) { reader.read(cells); });
     if (!read) return Unexpected{read.error()};
     if (file != trace) files.push_back(file);
-    if (reader.told() < jobs.size())
-      notes.push_back(file + " says nothing of " + std::to_string(jobs.size() - reader.told()) + " jobs");
+    const std::uint32_t all = jobs.size() - jobs.replicas();
+    if (reader.told() < all)
+      notes.push_back(file + " says nothing of " + std::to_string(all - reader.told()) + " jobs");
   } else if (told.column != HomeColumn::none && unnamed > 0) {
     notes.push_back(std::to_string(unnamed) + " jobs are named nowhere in home/of; their home is " +
                     world.sites[told.otherwise].name);

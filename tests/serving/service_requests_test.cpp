@@ -144,7 +144,7 @@ TEST(ServiceRequests, OneEngineAloneIsAnLlmStation) {
     station.add_replica({}, spec.llm->limits, spec.llm->times);
     std::vector<LlmOutcome> outcomes;
     for (std::uint32_t i = 0; i < spec.requests.size(); ++i) {
-      const LlmRequest request = gpusched::llm_request(spec, {}, i);
+      const LlmRequest request = gpusched::llm_request(spec.requests[i], {}, i);
       if (i > 0 && request.arrival > spec.requests[i - 1].arrival) station.advance(spec.requests[i - 1].arrival);
       station.submit(request, request.arrival);
     }

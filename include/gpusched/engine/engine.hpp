@@ -189,6 +189,23 @@ class Engine : public RunResults {
     kernel_.state.effects.get<detail::Services>().tell(kernel_, service, replicas);
   }
 
+  // ---- services whose requests somebody outside tells (ServiceSpec::is_told) ----
+
+  /// Moves the requests of a service to `now`, from which on the next advance() is still to go. Precondition: nothing
+  /// is due before `now`, and this engine serves it.
+  void look_at_requests(std::uint32_t service, Time now) {
+    kernel_.state.effects.get<detail::Services>().look(service, now);
+  }
+  /// A request of a service arrives, at ServiceRequest::arrival after its begin. As look_at_requests(), at that
+  /// instant; arrivals do not fall.
+  void tell_request(std::uint32_t service, const ServiceRequest& request) {
+    kernel_.state.effects.get<detail::Services>().tell(service, request);
+  }
+  /// No request of the service is told any more. As look_at_requests().
+  void end_requests(std::uint32_t service, Time now) {
+    kernel_.state.effects.get<detail::Services>().end_telling(service, now);
+  }
+
   /// Re-derives from the jobs what the cluster and the lists should hold: the capacity that running jobs do not hold is
   /// free, and every job is in exactly one phase. O(jobs + GPUs); after every apply() with GPUSCHED_VALIDATE.
   [[nodiscard]] bool consistent() const { return kernel_.is_consistent(); }

@@ -158,6 +158,7 @@ struct EngineState {
     const std::uint32_t queue = queue_of(job);
     append(queues[queue], job);
     if (!queue_numbers.empty()) queue_numbers[index(job)] = joined++;
+    if (states.is_hosted() && effects.get<Services>().active()) states.renumber(index(job), joined++);
     if (placed.active()) placed.join(queue, index(job));
     if (limits().active()) effects.get<Limits>().joins_queue(job);
   }

@@ -100,6 +100,8 @@ class JobStates {
   void enter(std::uint32_t job, Time now, std::uint32_t number) {
     stays_[job] = {.joined = now, .number = number, .at = engine_};
   }
+  /// It joins its queue anew.
+  void renumber(std::uint32_t job, std::uint32_t number) { stays_[job].number = number; }
   void exit(std::uint32_t job) {
     gone_.push_back({job, stays_[job]});
     stays_[job].at = no_index;

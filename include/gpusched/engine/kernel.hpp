@@ -151,6 +151,7 @@ class Kernel : public SavedStates {
   GPUSCHED_RARE void join(JobId job) {
     state.states.enter(index(job), state.now, state.joined++);
     --state.away;
+    if (is_held_back(job)) return;
     const Time left = state[job].remaining;
     enter_queue(job);
     if (state[job].first_start != Time::max()) state[job].remaining = left;  // it ran elsewhere
@@ -476,21 +477,24 @@ class Kernel : public SavedStates {
   // Precondition: submission_due(). False: a limit refuses the job.
   bool arrive() {
     const JobId job{state.arrived++};
-    bool holds_back = false;
-    if (state.effects.any()) {
-      if (state.limits().active() && state.effects.get<Limits>().refuses(job)) {
-        state.effects.get<Dependencies>().refuse(job);
-        end_job(job);
-        emit({EventKind::refuse, job});
-        return false;
-      }
-      call([this, &holds_back, &job](auto& effect) {
-        if constexpr (requires { effect.holds_back(*this, job); })
-          holds_back = effect.holds_back(*this, job) || holds_back;
-      });
+    if (state.effects.any() && state.limits().active() && state.effects.get<Limits>().refuses(job)) {
+      state.effects.get<Dependencies>().refuse(job);
+      end_job(job);
+      emit({EventKind::refuse, job});
+      return false;
     }
-    if (!holds_back) enter_queue(job);
+    if (!is_held_back(job)) enter_queue(job);
     return true;
+  }
+
+  // An effect keeps a job that was submitted from its queue.
+  bool is_held_back(JobId job) {
+    bool held_back = false;
+    if (!state.effects.any()) return held_back;
+    call([this, &held_back, &job](auto& effect) {
+      if constexpr (requires { effect.holds_back(*this, job); }) held_back = effect.holds_back(*this, job) || held_back;
+    });
+    return held_back;
   }
 
   // A limit holds back a job that just joined its queue: it has a place there, and nobody saw it.

@@ -52,18 +52,18 @@ class ReplicaServer {
     std::make_heap(pieces_.begin(), pieces_.end(), ends_later);
     rate_ = rate;
   }
-  /// A request is sent to it.
-  void submit(std::uint32_t request, Time) {
-    waiting_.insert(std::lower_bound(waiting_.begin(), waiting_.end(), request), request);
+  /// A request of that number is sent to it.
+  void submit(std::uint32_t number, const ServiceRequest& request, Time) {
+    waiting_.insert(place_of(number), {number, begin_ + request.arrival, request.work});
   }
   /// One that waits leaves.
-  void withdraw(std::uint32_t request) { waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), request)); }
+  void withdraw(std::uint32_t number) { waiting_.erase(place_of(number)); }
   /// When it is to be advanced next; Time::max(): never. May lie before the present.
   [[nodiscard]] Time next_time() const {
     Time next = pieces_.empty() ? Time::max() : pieces_.front().end;
     if (next > end_of_time) next = Time::max();
     if (waiting_.empty() || !has_room() || rate_ == 0) return next;
-    const Time oldest = begin_ + service_->requests[waiting_.front()].arrival;
+    const Time oldest = waiting_.front().arrival;
     const bool waits = waiting_.size() < service_->batches.size();
     return std::min(next, waits ? later_by(oldest, service_->batch_delay) : oldest);
   }
@@ -78,16 +78,16 @@ class ReplicaServer {
   }
   /// It is lost: all its requests, in any order.
   std::vector<std::uint32_t> stop() {
-    std::vector<std::uint32_t> all(waiting_.begin(), waiting_.end());
+    std::vector<std::uint32_t> all = take_waiting();
     for (const Piece& piece : pieces_) all.insert(all.end(), piece.requests.begin(), piece.requests.end());
-    waiting_.clear();
     pieces_.clear();
     return all;
   }
   /// Those that wait, which it forgets.
   std::vector<std::uint32_t> take_waiting() {
-    const std::deque<std::uint32_t> waited = std::exchange(waiting_, {});
-    return {waited.begin(), waited.end()};
+    std::vector<std::uint32_t> all;
+    for (const Waiting& one : std::exchange(waiting_, {})) all.push_back(one.number);
+    return all;
   }
 
   /// Requests, or batches, that it serves.
@@ -103,20 +103,30 @@ class ReplicaServer {
   [[nodiscard]] bool has_room() const { return busy() < (service_->batches.empty() ? service_->at_once : 1); }
 
  private:
+  struct Waiting {
+    std::uint32_t number;
+    Time arrival, work;
+  };
   // A request, or a batch, in service.
   struct Piece {
     Time since{}, left{}, end{};  // work left at `since`
-    std::vector<std::uint32_t> requests;
+    std::vector<std::uint32_t> requests = {};
   };
   static bool ends_later(const Piece& a, const Piece& b) { return a.end > b.end; }
+
+  // The first that waits with that number or a later one.
+  std::deque<Waiting>::iterator place_of(std::uint32_t number) {
+    return std::lower_bound(waiting_.begin(), waiting_.end(), number,
+                            [](const Waiting& one, std::uint32_t of) { return one.number < of; });
+  }
 
   void begin(Time now, ServerNews& news) {
     const std::vector<Time>& batches = service_->batches;
     const std::size_t size = batches.empty() ? 1 : std::min(waiting_.size(), batches.size());
     const auto last = waiting_.begin() + static_cast<std::ptrdiff_t>(size);
-    Piece piece{.since = now, .requests = {waiting_.begin(), last}};
+    Piece piece{.since = now, .left = batches.empty() ? waiting_.front().work : batches[size - 1]};
+    for (auto one = waiting_.begin(); one != last; ++one) piece.requests.push_back(one->number);
     waiting_.erase(waiting_.begin(), last);
-    piece.left = batches.empty() ? service_->requests[piece.requests.front()].work : batches[size - 1];
     piece.end = later_by(now, time_needed(rate_, piece.left));
     for (const std::uint32_t request : piece.requests) news.begun.push_back({request, now});
     pieces_.push_back(std::move(piece));
@@ -126,8 +136,8 @@ class ReplicaServer {
   const ServiceSpec* service_;
   Time begin_;
   RatePpm rate_ = 0;
-  std::deque<std::uint32_t> waiting_;  // ascending
-  std::vector<Piece> pieces_;          // a heap, the earliest end first
+  std::deque<Waiting> waiting_;  // by number
+  std::vector<Piece> pieces_;    // a heap, the earliest end first
 };
 
 /// An LLM engine (LlmReplica) by numbers of requests. What is sent to it joins the end of its queue; nobody but the
@@ -138,16 +148,15 @@ class LlmServer {
   static constexpr bool arrivals_first = true;
 
   /// Borrows `service`, which has an LLM engine and begins at `begin`. It stands still.
-  LlmServer(const ServiceSpec& service, Time begin)
-      : service_(&service), begin_(begin), engine_(service.llm->limits, service.llm->times) {
+  LlmServer(const ServiceSpec& service, Time begin) : begin_(begin), engine_(service.llm->limits, service.llm->times) {
     engine_.set_rate(0, begin);
   }
 
   /// Its speed from the next step on.
   void set_rate(RatePpm rate, Time now) { engine_.set_rate(rate, now); }
-  /// A request is sent to it. Precondition: the cache holds it.
-  void submit(std::uint32_t request, Time now) {
-    const bool fits = engine_.submit(llm_request(*service_, begin_, request), now);
+  /// A request of that number is sent to it. Precondition: the cache holds it.
+  void submit(std::uint32_t number, const ServiceRequest& request, Time now) {
+    const bool fits = engine_.submit(llm_request(request, begin_, number), now);
     GPUSCHED_ASSERT(fits, "a request is larger than the cache");
   }
   /// One that waits leaves.
@@ -184,7 +193,6 @@ class LlmServer {
     return all;
   }
 
-  const ServiceSpec* service_;
   Time begin_;
   LlmReplica engine_;
 };

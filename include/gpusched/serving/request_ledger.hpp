@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "gpusched/core/config.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/serving/service_load.hpp"
 #include "gpusched/serving/service_model.hpp"
@@ -44,6 +45,16 @@ struct RequestCounts {
 
   /// Every request that came is somewhere.
   [[nodiscard]] bool add_up() const { return injected == completed + dropped + timed_out + waiting + served; }
+  /// Count by count.
+  RequestCounts& operator+=(const RequestCounts& other) {
+    injected += other.injected;
+    completed += other.completed;
+    dropped += other.dropped;
+    timed_out += other.timed_out;
+    waiting += other.waiting;
+    served += other.served;
+    return *this;
+  }
 };
 
 /// The requests of a service up to an instant. Only what builds on it changes it.
@@ -52,10 +63,20 @@ class RequestLedger {
   RequestLedger() = default;
   /// Borrows `service`; it begins at `begin`.
   RequestLedger(const ServiceSpec& service, Time begin)
-      : service_(&service), begin_(begin), now_(begin), records_(service.requests.size()) {}
+      : service_(&service), begin_(begin), now_(begin), is_open_(service.is_told), records_(service.requests.size()) {}
+
+  /// Another request of a service whose requests are told. Precondition: its arrival is at now() or later, and not
+  /// before that of the one told before.
+  void tell(const ServiceRequest& request) {
+    GPUSCHED_ASSERT(is_open_ && begin_ + request.arrival >= now_, "a request is told too late");
+    told_.push_back(request);
+    records_.emplace_back();
+  }
+  /// None is told any more.
+  void end_telling() { is_open_ = false; }
 
   /// No request is to come.
-  [[nodiscard]] bool all_came() const { return coming_ == records_.size(); }
+  [[nodiscard]] bool all_came() const { return coming_ == records_.size() && !is_open_; }
   /// And none is left.
   [[nodiscard]] bool over() const { return all_came() && counts_.waiting + counts_.served == 0; }
   /// Requests by where they are.
@@ -66,8 +87,12 @@ class RequestLedger {
   [[nodiscard]] Time begin() const { return begin_; }
   /// Up to when it was moved.
   [[nodiscard]] Time now() const { return now_; }
+  /// As it was sent.
+  [[nodiscard]] const ServiceRequest& request(std::uint32_t number) const {
+    return service_->is_told ? told_[number] : service_->requests[number];
+  }
   /// When a request comes.
-  [[nodiscard]] Time arrival(std::uint32_t request) const { return begin_ + service_->requests[request].arrival; }
+  [[nodiscard]] Time arrival(std::uint32_t number) const { return begin_ + request(number).arrival; }
   /// Integral over time of the replicas that serve, in replica-microseconds.
   [[nodiscard]] std::int64_t open_us() const { return open_us_; }
   /// Integral of requests in the system, in request-microseconds.
@@ -93,7 +118,7 @@ class RequestLedger {
   /// When a request that waits gives up.
   [[nodiscard]] Time leaves(std::uint32_t request) const { return later_by(arrival(request), service_->timeout); }
   /// When the next request comes; Time::max(): never.
-  [[nodiscard]] Time next_arrival() const { return all_came() ? Time::max() : arrival(coming_); }
+  [[nodiscard]] Time next_arrival() const { return coming_ == records_.size() ? Time::max() : arrival(coming_); }
 
   /// Time goes on to `t`.
   void pass_time(Time t) {
@@ -156,6 +181,8 @@ class RequestLedger {
  private:
   const ServiceSpec* service_ = nullptr;
   Time begin_{}, now_{};
+  bool is_open_ = false;                // more may be told
+  std::vector<ServiceRequest> told_;    // by request
   std::uint32_t coming_ = 0;            // the next request
   std::vector<RequestRecord> records_;  // by request
   std::uint32_t open_ = 0;

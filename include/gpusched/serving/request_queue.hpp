@@ -175,7 +175,7 @@ class RequestQueue : public RequestLedger {
     }
     ++server.busy;
     free->since = now();
-    free->left = batches() ? service().batches[size - 1] : service().requests[free->first].work;
+    free->left = batches() ? service().batches[size - 1] : request(free->first).work;
     plan(replica, static_cast<std::uint32_t>(free - server.places.begin()), server.rate);
   }
 

@@ -124,7 +124,11 @@ class RoutedRequests : public RequestLedger {
   [[nodiscard]] bool is_shared() const { return router_.rule() == RoutingRule::shared_queue; }
 
   void arrive() {
-    while (next_arrival() == now()) send({come()});
+    while (next_arrival() == now()) {
+      const std::uint32_t number = come();
+      if (number >= holder_.size()) holder_.resize(number + 1, no_index);
+      send({number});
+    }
   }
   // What is due at replicas, then timeouts.
   void happen() {
@@ -168,23 +172,22 @@ class RoutedRequests : public RequestLedger {
 
   // To replicas, or to those that wait before all; in order.
   void send(const std::vector<std::uint32_t>& requests) {
-    for (const std::uint32_t request : requests) {
-      holder_[request] = no_index;
+    for (const std::uint32_t number : requests) {
+      holder_[number] = no_index;
       if (is_shared() || accepting_.empty()) {
-        pending_.insert(request);
+        pending_.insert(number);
         continue;
       }
       const auto load = [this](std::int32_t replica) {
         return replicas_[static_cast<std::size_t>(replica)].server.load();
       };
-      submit(static_cast<std::uint32_t>(router_.choose(accepting_, service().requests[request].session, load)),
-             request);
+      submit(static_cast<std::uint32_t>(router_.choose(accepting_, request(number).session, load)), number);
     }
     pull();
   }
-  void submit(std::uint32_t replica, std::uint32_t request) {
-    holder_[request] = replica;
-    replicas_[replica].server.submit(request, now());
+  void submit(std::uint32_t replica, std::uint32_t number) {
+    holder_[number] = replica;
+    replicas_[replica].server.submit(number, request(number), now());
     replan(replica);
   }
   // The first that wait before all to replicas with room. True: there were some. O(replicas) for each.

@@ -23,11 +23,12 @@ inline constexpr Time replica_work = whole_seconds(30 * 86'400);
 
 /// One request as its client sends it.
 struct ServiceRequest {
-  Time arrival{};  ///< after the service's begin; ascends
+  Time arrival{};  ///< where its replicas are, after the service's begin; ascends
   Time work{};     ///< how long it is served at the reference rate, alone on an LLM engine; not where it is batched
   std::uint32_t prompt_tokens = 0;  ///< of a log that tells them
   std::uint32_t output_tokens = 0;  ///< likewise; no scheduler sees them
   std::uint64_t session = 0;        ///< likewise, for a router
+  Time away{};                      ///< on its way to the replicas and back to its client, all together
 };
 
 /// What becomes of the requests in service on a replica that a node takes with it, or that a policy preempts.
@@ -56,9 +57,12 @@ struct ServiceSpec {
   std::uint32_t first_row = 0;                ///< id of its first replica in the job table
   std::uint32_t most = 1;                     ///< replicas that there may be, 1 or more
   Time begin{};                               ///< after the first submission of the trace
-  std::vector<ServiceRequest> requests = {};  ///< by arrival
-  Autoscaler autoscaler{};                    ///< says how many replicas there should be
-  std::uint32_t at_once = 1;                  ///< requests that a replica serves beside each other, each as if alone
+  std::vector<ServiceRequest> requests = {};  ///< by arrival; none where they are told
+  /// Its requests come from outside while the run lasts (Engine::tell_request()).
+  bool is_told = false;
+  std::uint32_t engine = 0;   ///< of a host's engines: that which serves it (RunInputs::engine)
+  Autoscaler autoscaler{};    ///< says how many replicas there should be
+  std::uint32_t at_once = 1;  ///< requests that a replica serves beside each other, each as if alone
   /// How long a batch takes by its size, from 1 on, at the reference rate; empty: requests are served one by one.
   std::vector<Time> batches = {};
   Time batch_delay{};                       ///< a batch that is not full begins when its oldest request waited so long
@@ -75,15 +79,14 @@ struct ServiceSpec {
   std::optional<LlmEngine> llm = {};
 };
 
-/// A request as its engine gets it. Logged tokens of 0 count as 1.
-[[nodiscard]] inline LlmRequest llm_request(const ServiceSpec& service, Time begin, std::uint32_t request) {
-  const ServiceRequest& own = service.requests[request];
+/// A request as its engine gets it, of a service that begins at `begin`. Logged tokens of 0 count as 1.
+[[nodiscard]] inline LlmRequest llm_request(const ServiceRequest& request, Time begin, std::uint32_t number) {
   const auto tokens = [](std::uint32_t logged) { return static_cast<std::int32_t>(std::max(logged, 1u)); };
-  return {.id = request,
-          .arrival = begin + own.arrival,
-          .prompt_tokens = tokens(own.prompt_tokens),
-          .output_tokens = tokens(own.output_tokens),
-          .session = own.session};
+  return {.id = number,
+          .arrival = begin + request.arrival,
+          .prompt_tokens = tokens(request.prompt_tokens),
+          .output_tokens = tokens(request.output_tokens),
+          .session = request.session};
 }
 
 /// All of them.

@@ -26,6 +26,14 @@ class ServiceRequests {
   [[nodiscard]] const RequestLedger& ledger() const {
     return std::visit([](const RequestLedger& kind) -> const RequestLedger& { return kind; }, kind_);
   }
+  /// As those of RequestLedger, for a service whose requests are told. \{
+  void tell(const ServiceRequest& request) {
+    std::visit([&request](RequestLedger& kind) { kind.tell(request); }, kind_);
+  }
+  void end_telling() {
+    std::visit([](RequestLedger& kind) { kind.end_telling(); }, kind_);
+  }
+  /// \}
   /// When something happens next by itself; Time::max(): never.
   [[nodiscard]] Time next_time() const {
     return std::visit([](const auto& kind) { return kind.next_time(); }, kind_);

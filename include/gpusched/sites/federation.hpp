@@ -6,18 +6,21 @@
 ///   Federation federation(jobs, world, sites, AnyRouter(LeastLoaded{}));
 ///   federation.run([](SiteId, const OracleView&, std::span<const Event>) {});
 ///
-/// A federation of one site is simulate() of that site, event by event.
+/// A federation of one site is simulate() of that site, event by event. Replicas of services (SiteWorld::services) are
+/// rows of the table that no router is asked about.
 ///
-/// The order of an instant: sites by SiteId apply the ends and effects that are due; jobs whose last transfer is over
-/// join, by id; jobs that were to go elsewhere by now leave (Route::until); jobs whose last predecessor ended, by id,
-/// then jobs submitted, by id, are routed; at a multiple of FederationOptions::every waiting jobs are routed anew;
-/// sites on which something happened let their policies decide, by SiteId.
+/// The order of an instant: requests of services reach sites or are sent (SiteRequests); sites by SiteId apply the ends
+/// and effects that are due; jobs whose last transfer is over join, by id; jobs that were to go elsewhere by now leave
+/// (Route::until); jobs whose last predecessor ended, by id, then jobs submitted, by id, are routed; at a multiple of
+/// FederationOptions::every waiting jobs are routed anew; sites on which something happened let their policies decide,
+/// by SiteId.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +29,7 @@
 #include "gpusched/policy/policy.hpp"
 #include "gpusched/policy/progress_watch.hpp"
 #include "gpusched/sites/router.hpp"
+#include "gpusched/sites/site_requests.hpp"
 
 namespace gpusched {
 
@@ -52,7 +56,7 @@ class Federation {
   /// Before the first event. `sites`: by SiteId. Precondition: as many as world.sites, at least one job.
   Federation(const JobTable& jobs, const SiteWorld& world, const std::vector<SiteSetup>& sites, AnyRouter router,
              const FederationOptions& options = {})
-      : router_(std::move(router)), options_(options) {
+      : router_(std::move(router)), options_(options), requests_(world, jobs.submit(JobId{0})) {
     state_.jobs = &jobs;
     state_.world = &world;
     state_.now = jobs.submit(JobId{0});
@@ -96,6 +100,7 @@ class Federation {
       if (next == Time::max()) break;
       state_.now = next;
       submit(next);
+      move_requests(next);
       move_sites(next);
       end_transfers();
       hand_over();
@@ -155,6 +160,10 @@ class Federation {
         if (phase != JobPhase::done) return false;
         continue;
       }
+      if (state_.is_replica(JobId{i})) {
+        ++loads[track.site].replicas;
+        continue;
+      }
       if (track.stage == Stage::there && phase != JobPhase::pending && phase != JobPhase::running) return false;
       if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
       ++loads[track.site].jobs;
@@ -165,8 +174,9 @@ class Federation {
     }
     for (std::size_t site = 0; site < loads.size(); ++site) {
       const detail::SiteLoad& kept = state_.loads[site];
-      if (kept.jobs != loads[site].jobs || kept.coming != loads[site].coming || kept.asked != loads[site].asked ||
-          kept.done != loads[site].done || kept.backlog != loads[site].backlog || !state_.engines[site].consistent()) {
+      if (kept.jobs != loads[site].jobs || kept.replicas != loads[site].replicas || kept.coming != loads[site].coming ||
+          kept.asked != loads[site].asked || kept.done != loads[site].done || kept.backlog != loads[site].backlog ||
+          !state_.engines[site].consistent()) {
         return false;
       }
     }
@@ -181,7 +191,7 @@ class Federation {
   [[nodiscard]] Time next_time() const {
     const auto submits = state_.jobs->submits();
     Time next = submitted_ < submits.size() ? submits[submitted_] : Time::max();
-    next = std::min({next, state_.network.next_time(), due(arriving_)});
+    next = std::min({next, state_.network.next_time(), due(arriving_), requests_.next_time()});
     next = std::min({next, due(leaving_), due(delayed_)});
     for (const Time of_site : next_) next = std::min(next, of_site);
     // Routing anew alone keeps no run going.
@@ -297,6 +307,13 @@ class Federation {
     while (submitted_ < submits.size() && submits[submitted_] <= now) ++submitted_;
   }
 
+  void move_requests(Time now) {
+    if (requests_.next_time() != now) return;
+    requests_.move(now, state_.engines, [this](SiteId site) { look_again_.insert(site); });
+    for (const SiteId site : look_again_) next_[site] = state_.engines[site].next_event_time();
+    look_again_.clear();
+  }
+
   void move_sites(Time now) {
     for (SiteId site = 0; site < state_.site_count(); ++site) {
       if (next_[site] <= now) move(site);
@@ -312,9 +329,24 @@ class Federation {
     engine.tell_submitted(submitted_);
     progress_[site].observe(engine.view(), engine.events());
     touched_[site] = true;
+    end_services(site);
     if (!moved) return;
     for (const Event& event : engine.events()) {
-      if (event.kind == EventKind::finish) end(event.job, site);
+      if (event.kind == EventKind::finish && !state_.is_replica(event.job)) end(event.job, site);
+    }
+  }
+
+  // Replicas of services that are over there end, which is no event.
+  void end_services(SiteId site) {
+    for (const SiteService& service : state_.world->services) {
+      for (const SitePart& part : service.parts) {
+        const Engine& engine = state_.engines[site];
+        if (part.site != site || engine.services().closed(part.service) == Time::max()) continue;
+        const ServiceSpec& spec = engine.services().model().services[part.service];
+        for (std::uint32_t row = spec.first_row; row < spec.first_row + spec.most; ++row) {
+          if (state_.tracks[row].stage != Stage::done) end(JobId{row}, site);
+        }
+      }
     }
   }
 
@@ -322,7 +354,8 @@ class Federation {
   void expect(SiteId site) {
     const std::uint32_t here = state_.loads[site].done;
     const std::uint32_t all = state_.jobs->size() - (state_.done - here);
-    const bool others_go_on = all - here > state_.loads[site].jobs - state_.loads[site].coming;
+    const detail::SiteLoad& load = state_.loads[site];
+    const bool others_go_on = all - here > load.jobs + load.replicas - load.coming;
     state_.engines[site].expect(all, others_go_on);
   }
 
@@ -338,7 +371,7 @@ class Federation {
     track.stage = Stage::done;
     ++state_.loads[site].done;
     ++state_.done;
-    if (state_.learns) state_.predictor.learn(state_.engines[site].view(), job);
+    if (state_.learns && !state_.is_replica(job)) state_.predictor.learn(state_.engines[site].view(), job);
     if (state_.jobs->dependencies().is_empty()) return;
     for (const JobId after : state_.jobs->successors().of(job)) {
       if (--state_.tracks[index(after)].open > 0) continue;
@@ -437,6 +470,7 @@ class Federation {
   void route(JobId job) {
     detail::JobTrack& track = state_.tracks[index(job)];
     track.eligible = state_.now;
+    if (state_.is_replica(job)) return send(job, {.site = state_.place_of(job)});
     if (state_.learns) track.predicted_us = state_.predicted(job).us;
     const Route route = router_.route(RouterView(state_), job);
     if (may_go(job, route)) {
@@ -473,7 +507,7 @@ class Federation {
       const detail::JobTrack& track = state_.tracks[index(job)];
       // One that came from elsewhere at this instant stays: its events are of one instant.
       const bool just_came = track.moves > 0 && track.joined == state_.now;
-      if (!may_leave(job) || track.moves >= options_.most_moves || just_came) continue;
+      if (state_.is_replica(job) || !may_leave(job) || track.moves >= options_.most_moves || just_came) continue;
       const SiteId here = track.site;
       if (options_.moves_running) state_.note_run(job);
       state_.add_load(job, here, -1);  // as if it came anew
@@ -585,8 +619,10 @@ class Federation {
   AnyRouter router_;
   FederationOptions options_;
   std::vector<detail::ProgressWatch> progress_;
-  std::vector<Time> next_;       // event, by site
-  std::vector<char> touched_;    // by site: this instant is applied there, and it is yet to decide
+  std::vector<Time> next_;     // event, by site
+  std::vector<char> touched_;  // by site: this instant is applied there, and it is yet to decide
+  detail::SiteRequests requests_;
+  std::set<SiteId> look_again_;  // sites whose next event may be another one
   std::uint32_t submitted_ = 0;  // jobs, by now
   std::uint32_t routed_ = 0;     // those of lower ids were routed, or wait for others
   std::vector<JobId> ready_;     // the last job that they wait for has ended

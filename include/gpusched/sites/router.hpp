@@ -74,7 +74,7 @@ class RouterView {
   [[nodiscard]] Time wait(JobId job, SiteId at) const {
     const detail::SiteLoad& load = state_->loads[at];
     const std::int64_t gpus = site(at).cluster().up_gpus();
-    if (world().sites[at].is_unlimited || load.asked + shape(job).gpu_milli() <= gpus * whole_gpu) return {};
+    if (world().sites[at].is_unlimited || asked_milli(at) + shape(job).gpu_milli() <= gpus * whole_gpu) return {};
     constexpr Time longest = whole_seconds(1'000'000'000);
     if (gpus == 0) return longest;
     const SiteSum wait = load.backlog / (gpus * whole_gpu);
@@ -86,10 +86,12 @@ class RouterView {
   }
 
   // ---- a site ----
-  /// Jobs that are there or on their way, and the GPUs that they ask for.
+  /// Jobs that are there or on their way, and the GPUs that they and services ask for.
   /// \{
   [[nodiscard]] std::uint32_t jobs_at(SiteId site) const { return state_->loads[site].jobs; }
-  [[nodiscard]] MilliGpu asked_milli(SiteId site) const { return state_->loads[site].asked; }
+  [[nodiscard]] MilliGpu asked_milli(SiteId site) const {
+    return state_->loads[site].asked + state_->asked_by_services(site);
+  }
   /// \}
   /// Those GPUs, divided by the site's.
   [[nodiscard]] double load(SiteId at) const {

@@ -14,7 +14,7 @@
 
 namespace gpusched {
 
-/// A site's part, of the jobs that ended there and the data that moved.
+/// A site's part, of the jobs that ended there, the replicas of services and the data that moved.
 struct SiteAccount {
   std::uint32_t jobs = 0;      ///< that ended there
   SiteSum wait_us = 0;         ///< of them: from eligible to the end, less the time that they ran
@@ -71,12 +71,13 @@ inline SiteSum micro_carbon_of(const SiteWorld& world, const SiteTransfer& trans
 
 inline void add_job(const Federation& federation, JobId job, SiteAccount& account) {
   const Engine& engine = federation.engine(federation.site_of(job));
+  account.held += engine.gpu_time(job).held();
+  if (federation.state().is_replica(job)) return;
   const Time jct = engine.end(job) - federation.eligible(job);
   ++account.jobs;
   account.jct_us += jct.us;
   account.wait_us += (jct - engine.ran(job)).us;
   account.data_wait_us += federation.state().tracks[index(job)].on_the_way.us;
-  account.held += engine.gpu_time(job).held();
 }
 
 // What it held at sites where it did not end.
@@ -99,6 +100,19 @@ inline bool lacked_data(const Federation& federation, const std::map<std::uint64
     lacked = lacked || !was_there;
   });
   return lacked;
+}
+
+// Each request of a service over sites came to one of them, and is over there.
+inline std::optional<std::string> fault_of_requests(const Federation& federation) {
+  for (const SiteService& service : federation.view().world().services) {
+    RequestCounts sum;
+    for (const SitePart& part : service.parts) {
+      sum += federation.engine(part.site).services().requests(part.service).counts();
+    }
+    if (sum.injected == service.requests.size() && sum.add_up() && sum.waiting + sum.served == 0) continue;
+    return "requests of '" + service.name + "' are missing at its sites";
+  }
+  return std::nullopt;
 }
 
 }  // namespace detail
@@ -172,7 +186,8 @@ inline std::optional<std::string> fault_of_sites(const Federation& federation,
   if (in != moved || out != moved || sum.bytes_in != moved || sum.bytes_out != moved)
     return "bytes that left, bytes that came and the transfers differ";
   if (held != sum.held) return "the GPU time of jobs is not that of sites";
-  if (ended != jobs.size() || sum.jobs != jobs.size()) return "jobs are missing";
+  if (ended != jobs.size() || sum.jobs != jobs.size() - jobs.replicas()) return "jobs are missing";
+  if (auto fault = detail::fault_of_requests(federation)) return fault;
   return std::nullopt;
 }
 

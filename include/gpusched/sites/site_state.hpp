@@ -59,11 +59,12 @@ struct JobTrack {
 
 /// What a router made a site busy with: jobs that wait there, run there or are on their way.
 struct SiteLoad {
-  std::uint32_t jobs = 0;    ///< of them
-  MilliGpu asked = 0;        ///< GPUs
-  SiteSum backlog = 0;       ///< those times predicted run times: thousandths of a GPU times microseconds
-  std::uint32_t coming = 0;  ///< of those jobs: on their way
-  std::uint32_t done = 0;    ///< jobs that ended there
+  std::uint32_t jobs = 0;      ///< of them
+  MilliGpu asked = 0;          ///< GPUs
+  SiteSum backlog = 0;         ///< those times predicted run times: thousandths of a GPU times microseconds
+  std::uint32_t coming = 0;    ///< of those jobs: on their way
+  std::uint32_t done = 0;      ///< jobs and replicas that ended there
+  std::uint32_t replicas = 0;  ///< rows of services there that are not over
 };
 
 /// An item at a site, or on its way there.
@@ -247,8 +248,27 @@ struct SiteState {
 
   // ---- loads ----
 
+  [[nodiscard]] bool is_replica(JobId job) const { return index(job) < jobs->replicas(); }
+  /// GPUs of the replicas that are asked for at a site.
+  [[nodiscard]] MilliGpu asked_by_services(SiteId site) const {
+    MilliGpu sum = 0;
+    for (const SiteService& service : world->services) {
+      for (const SitePart& part : service.parts) {
+        if (part.site != site) continue;
+        const auto [ready, starting] = engines[site].services().replicas(part.service);
+        const ServiceSpec& spec = engines[site].services().model().services[part.service];
+        sum += (ready + starting) * jobs->shape(JobId{spec.first_row}).gpu_milli();
+      }
+    }
+    return sum;
+  }
+
   void add_load(JobId job, SiteId site, std::int64_t sign) {
     SiteLoad& load = loads[site];
+    if (is_replica(job)) {
+      load.replicas += static_cast<std::uint32_t>(sign);
+      return;
+    }
     const MilliGpu milli = jobs->shape(job).gpu_milli();
     load.jobs += static_cast<std::uint32_t>(sign);
     load.asked += sign * milli;

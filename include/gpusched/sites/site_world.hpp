@@ -13,6 +13,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/signal.hpp"
+#include "gpusched/sites/site_services.hpp"
 
 namespace gpusched {
 
@@ -58,7 +59,7 @@ struct DataSet {
 
 /// What a job is, beside its row of the JobTable.
 struct JobPlace {
-  SiteId home = 0;                    ///< where it is submitted, and its own data lives
+  SiteId home = 0;                    ///< where it is submitted, and its own data lives; of a replica: its site
   std::int64_t bytes = 0;             ///< of its own data
   std::int64_t output_bytes = 0;      ///< what jobs after it need of it, from where it ran
   std::int64_t checkpoint_bytes = 0;  ///< of its state, which follows it from where it ran
@@ -71,6 +72,7 @@ struct SiteWorld {
   std::vector<std::optional<SiteLink>> links = {};  ///< [from * sites + to]; nothing: no way
   std::vector<DataSet> data_sets = {};              ///< by number
   std::vector<JobPlace> jobs = {};                  ///< by JobId; empty: all at the first site, without data
+  std::vector<SiteService> services = {};           ///< beside the jobs
   /// Energy of moving a byte, in nanojoules: 0.06 kWh/GB (Aslan et al., J. Industrial Ecology 22(4), 2018: 2015).
   std::int64_t network_nj_per_byte = 216'000;
 

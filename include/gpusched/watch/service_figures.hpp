@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpusched/engine/engine.hpp"
@@ -25,7 +26,8 @@ struct TokenFigures {
 };
 
 /// Of one service, from its begin until its last request was answered or left. A latency is the time from a request's
-/// arrival to its answer, whatever happened to it meanwhile; percentiles are of the answered ones, as those of Metrics.
+/// arrival to its answer, whatever happened to it meanwhile, and on its way from and to its client
+/// (ServiceRequest::away); percentiles are of the answered ones, as those of Metrics.
 struct ServiceFigures {
   std::string name;                         ///< of the service
   RequestCounts requests;                   ///< what became of them
@@ -55,30 +57,37 @@ inline double percentile_s(std::span<std::int64_t> values, double p) {
   return values.empty() ? 0 : percentile(values, p) / 1e6;
 }
 
-// Latencies of the answered requests of one service, in microseconds, in order of arrival.
-inline std::vector<std::int64_t> latencies_us(const RequestLedger& queue) {
-  std::vector<std::int64_t> values;
-  values.reserve(queue.counts().completed);
+// From when it was sent to its answer's end at its client.
+inline Time latency_of(const RequestLedger& queue, std::uint32_t request) {
+  return queue.records()[request].end - queue.arrival(request) + queue.request(request).away;
+}
+
+// Latencies of the answered requests of one service, in microseconds, in order of arrival, behind `values`.
+inline void add_latencies_us(const RequestLedger& queue, std::vector<std::int64_t>& values) {
+  values.reserve(values.size() + queue.counts().completed);
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
-    const RequestRecord& record = queue.records()[i];
-    if (record.phase == RequestPhase::completed) values.push_back((record.end - queue.arrival(i)).us);
+    if (queue.records()[i].phase == RequestPhase::completed) values.push_back(latency_of(queue, i).us);
   }
-  return values;
 }
 
 // Tokens after the first.
-inline std::int64_t later_tokens(const ServiceSpec& service, std::uint32_t request) {
-  return llm_request(service, {}, request).output_tokens - 1;
+inline std::int64_t later_tokens(const RequestLedger& queue, std::uint32_t request) {
+  return llm_request(queue.request(request), {}, request).output_tokens - 1;
+}
+
+// To the client, as latency_of().
+inline Time first_token_of(const RequestLedger& queue, std::uint32_t request) {
+  return queue.records()[request].first_token - queue.arrival(request) + queue.request(request).away;
 }
 
 // Precondition: the service has a promise.
 inline bool in_time(const RequestLedger& ledger, const ServiceSpec& service, std::uint32_t request) {
   const RequestRecord& record = ledger.records()[request];
   const LatencyPromise& promise = *service.promise;
-  if (record.phase != RequestPhase::completed || record.end - ledger.arrival(request) > promise.within) return false;
+  if (record.phase != RequestPhase::completed || latency_of(ledger, request) > promise.within) return false;
   if (!service.llm) return true;
-  if (record.first_token - ledger.arrival(request) > promise.first_token) return false;
-  const WideInt most = WideInt{promise.per_token.us} * later_tokens(service, request);
+  if (first_token_of(ledger, request) > promise.first_token) return false;
+  const WideInt most = WideInt{promise.per_token.us} * later_tokens(ledger, request);
   return (record.end - record.first_token).us <= most;
 }
 
@@ -86,27 +95,6 @@ inline double requests_in_time(const RequestLedger& ledger, const ServiceSpec& s
   std::int64_t sum = 0;
   for (std::uint32_t i = 0; i < ledger.records().size(); ++i) sum += in_time(ledger, service, i) ? 1 : 0;
   return static_cast<double>(sum);
-}
-
-inline TokenFigures token_figures(const RequestLedger& ledger, const ServiceSpec& service) {
-  std::vector<std::int64_t> firsts, each_ns;
-  double sum_first = 0, sum_each = 0;
-  for (std::uint32_t i = 0; i < ledger.records().size(); ++i) {
-    const RequestRecord& record = ledger.records()[i];
-    if (record.phase != RequestPhase::completed) continue;
-    firsts.push_back((record.first_token - ledger.arrival(i)).us);
-    sum_first += to_seconds({firsts.back()});
-    if (const std::int64_t later = later_tokens(service, i); later > 0) {
-      each_ns.push_back((record.end - record.first_token).us * 1000 / later);
-      sum_each += to_seconds(record.end - record.first_token) / static_cast<double>(later);
-    }
-  }
-  TokenFigures figures;
-  if (!firsts.empty()) figures.mean_first_token_s = sum_first / static_cast<double>(firsts.size());
-  if (!each_ns.empty()) figures.mean_per_token_s = sum_each / static_cast<double>(each_ns.size());
-  figures.p99_first_token_s = percentile_s(firsts, 0.99);
-  figures.p99_per_token_s = percentile_s(each_ns, 0.99) / 1000;
-  return figures;
 }
 
 inline double lower_bound_replica_s(const ServiceSpec& service, const RequestLedger& queue) {
@@ -120,33 +108,102 @@ inline double lower_bound_replica_s(const ServiceSpec& service, const RequestLed
   if (!service.batches.empty()) return most_rate > 0 ? answered / most_rate : 0;
   WideInt work_us = 0;
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
-    if (queue.records()[i].phase == RequestPhase::completed) work_us += service.requests[i].work.us;
+    if (queue.records()[i].phase == RequestPhase::completed) work_us += queue.request(i).work.us;
   }
   return static_cast<double>(work_us) / 1e6 / service.at_once;
 }
 
-inline void add_latencies(const RequestLedger& queue, const ServiceSpec& service, ServiceFigures& figures) {
-  std::vector<std::int64_t> values = latencies_us(queue);
-  WideInt sum = 0, waits = 0;
-  for (const std::int64_t value : values) sum += value;
-  for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
-    const RequestRecord& record = queue.records()[i];
-    figures.retries += record.retries;
-    if (record.phase == RequestPhase::completed) waits += (record.start - queue.arrival(i)).us;
+// Percentiles and means are of what all ledgers hold that were added.
+class FiguresOfService {
+ public:
+  explicit FiguresOfService(std::string name) { figures_.name = std::move(name); }
+
+  /// One of the services, of which `engine` ran the replicas.
+  void add(const Engine& engine, std::uint32_t number) {
+    const ServiceSpec& service = engine.services().model().services[number];
+    const RequestLedger& queue = engine.services().requests(number);
+    add_requests(queue, service);
+    figures_.starts += engine.services().starts(number);
+    WideInt held = 0;
+    for (std::uint32_t row = service.first_row; row < service.first_row + service.most; ++row) {
+      held += engine.gpu_time(JobId{row}).held();
+      if (engine.knows_power()) figures_.bill += engine.bill(JobId{row});
+    }
+    constexpr double milli_us_per_gpu_hour = 3.6e9 * whole_gpu;
+    figures_.gpu_hours += static_cast<double>(held) / milli_us_per_gpu_hour;
+    const auto gpus = static_cast<double>(engine.jobs().shape(JobId{service.first_row}).gpu_milli()) / whole_gpu;
+    figures_.lower_bound_gpu_hours += gpus * lower_bound_replica_s(service, queue) / 3600;
+    const Time span = engine.services().closed(number) - queue.begin();
+    if (span.us > 0) figures_.mean_replicas += static_cast<double>(queue.open_us()) / static_cast<double>(span.us);
   }
-  if (!values.empty()) {
-    const double count = static_cast<double>(values.size()) * 1e6;
-    figures.mean_latency_s = static_cast<double>(sum) / count;
-    figures.mean_wait_s = static_cast<double>(waits) / count;
+  [[nodiscard]] ServiceFigures figures() && {
+    const double count = static_cast<double>(latencies_us_.size()) * 1e6;
+    if (count > 0) {
+      figures_.mean_latency_s = static_cast<double>(sum(latencies_us_)) / count;
+      figures_.mean_wait_s = static_cast<double>(waits_) / count;
+    }
+    figures_.median_latency_s = percentile_s(latencies_us_, 0.50);
+    figures_.p95_latency_s = percentile_s(latencies_us_, 0.95);
+    figures_.p99_latency_s = percentile_s(latencies_us_, 0.99);
+    if (is_llm_) figures_.tokens = token_figures();
+    if (promised_ && figures_.requests.injected > 0) {
+      figures_.slo_attainment = in_time_ / static_cast<double>(figures_.requests.injected);
+      figures_.kept = *figures_.slo_attainment >= *promised_;
+    }
+    return std::move(figures_);
   }
-  figures.median_latency_s = percentile_s(values, 0.50);
-  figures.p95_latency_s = percentile_s(values, 0.95);
-  figures.p99_latency_s = percentile_s(values, 0.99);
-  if (service.llm) figures.tokens = token_figures(queue, service);
-  if (!service.promise || figures.requests.injected == 0) return;
-  figures.slo_attainment = requests_in_time(queue, service) / static_cast<double>(figures.requests.injected);
-  figures.kept = *figures.slo_attainment >= service.promise->part;
-}
+
+ private:
+  static WideInt sum(const std::vector<std::int64_t>& values) {
+    WideInt all = 0;
+    for (const std::int64_t value : values) all += value;
+    return all;
+  }
+
+  void add_requests(const RequestLedger& queue, const ServiceSpec& service) {
+    figures_.requests += queue.counts();
+    add_latencies_us(queue, latencies_us_);
+    for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
+      const RequestRecord& record = queue.records()[i];
+      figures_.retries += record.retries;
+      if (record.phase == RequestPhase::completed) waits_ += (record.start - queue.arrival(i)).us;
+    }
+    if (service.llm) add_tokens(queue);
+    is_llm_ = service.llm.has_value();
+    if (!service.promise) return;
+    promised_ = service.promise->part;
+    in_time_ += requests_in_time(queue, service);
+  }
+
+  void add_tokens(const RequestLedger& queue) {
+    for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
+      const RequestRecord& record = queue.records()[i];
+      if (record.phase != RequestPhase::completed) continue;
+      firsts_us_.push_back(first_token_of(queue, i).us);
+      sum_first_s_ += to_seconds({firsts_us_.back()});
+      const std::int64_t later = later_tokens(queue, i);
+      if (later <= 0) continue;
+      each_ns_.push_back((record.end - record.first_token).us * 1000 / later);
+      sum_each_s_ += to_seconds(record.end - record.first_token) / static_cast<double>(later);
+    }
+  }
+
+  TokenFigures token_figures() {
+    TokenFigures figures;
+    if (!firsts_us_.empty()) figures.mean_first_token_s = sum_first_s_ / static_cast<double>(firsts_us_.size());
+    if (!each_ns_.empty()) figures.mean_per_token_s = sum_each_s_ / static_cast<double>(each_ns_.size());
+    figures.p99_first_token_s = percentile_s(firsts_us_, 0.99);
+    figures.p99_per_token_s = percentile_s(each_ns_, 0.99) / 1000;
+    return figures;
+  }
+
+  ServiceFigures figures_;
+  std::vector<std::int64_t> latencies_us_, firsts_us_, each_ns_;
+  WideInt waits_ = 0;
+  double sum_first_s_ = 0, sum_each_s_ = 0, in_time_ = 0;
+  bool is_llm_ = false;
+  std::optional<double> promised_;  // the part
+};
 
 }  // namespace detail
 
@@ -156,22 +213,9 @@ inline std::vector<ServiceFigures> service_figures(const Engine& engine) {
   if (!engine.has_services()) return all;
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    const ServiceSpec& service = model.services[i];
-    const RequestLedger& queue = engine.services().requests(i);
-    ServiceFigures figures{.name = service.name, .requests = queue.counts(), .starts = engine.services().starts(i)};
-    detail::add_latencies(queue, service, figures);
-    detail::WideInt held = 0;
-    for (std::uint32_t row = service.first_row; row < service.first_row + service.most; ++row) {
-      held += engine.gpu_time(JobId{row}).held();
-      if (engine.knows_power()) figures.bill += engine.bill(JobId{row});
-    }
-    constexpr double milli_us_per_gpu_hour = 3.6e9 * whole_gpu;
-    figures.gpu_hours = static_cast<double>(held) / milli_us_per_gpu_hour;
-    const auto gpus = static_cast<double>(engine.jobs().shape(JobId{service.first_row}).gpu_milli()) / whole_gpu;
-    figures.lower_bound_gpu_hours = gpus * detail::lower_bound_replica_s(service, queue) / 3600;
-    const Time span = engine.services().closed(i) - queue.begin();
-    if (span.us > 0) figures.mean_replicas = static_cast<double>(queue.open_us()) / static_cast<double>(span.us);
-    all.push_back(std::move(figures));
+    detail::FiguresOfService figures(model.services[i].name);
+    figures.add(engine, i);
+    all.push_back(std::move(figures).figures());
   }
   return all;
 }
@@ -183,8 +227,7 @@ inline double longest_stay_s(const Engine& engine) {
   for (std::uint32_t i = 0; i < engine.services().model().services.size(); ++i) {
     const RequestLedger& queue = engine.services().requests(i);
     for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
-      const Time end = queue.records()[request].end;
-      if (end != Time::max()) longest = std::max(longest, end - queue.arrival(request));
+      if (queue.records()[request].end != Time::max()) longest = std::max(longest, latency_of(queue, request));
     }
   }
   return to_seconds(longest);
@@ -205,8 +248,7 @@ inline AllRequests figures_of_all_requests(const Engine& engine) {
   double within = 0, promised = 0;
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    const std::vector<std::int64_t> own = detail::latencies_us(engine.services().requests(i));
-    values.insert(values.end(), own.begin(), own.end());
+    detail::add_latencies_us(engine.services().requests(i), values);
     if (!model.services[i].promise) continue;
     promised += static_cast<double>(engine.services().requests(i).counts().injected);
     within += detail::requests_in_time(engine.services().requests(i), model.services[i]);

@@ -22,6 +22,15 @@ struct ReplicaStarts {
   std::uint64_t warm = 0;       ///< the others
   std::uint64_t preempted = 0;  ///< runs that a decision ended
   std::uint64_t killed = 0;     ///< runs that a node took with it
+
+  /// Count by count.
+  ReplicaStarts& operator+=(const ReplicaStarts& other) {
+    cold += other.cold;
+    warm += other.warm;
+    preempted += other.preempted;
+    killed += other.killed;
+    return *this;
+  }
 };
 
 namespace detail {
@@ -52,8 +61,9 @@ class Services {
       runs_.push_back({.queue = ServiceRequests(spec, begin),
                        .autoscaler = spec.autoscaler,
                        .follows_requests = spec.autoscaler.follows_requests(),
-                       .last_arrival = begin + spec.requests.back().arrival,
+                       .last_arrival = spec.is_told ? Time::max() : begin + spec.requests.back().arrival,
                        .ask_at = begin});
+      if (world.inputs.hosted != nullptr && spec.engine != world.inputs.engine) runs_.back().closed = origin;
       for (std::uint32_t k = 0; k < spec.most; ++k) replicas_[spec.first_row + k].service = i;
     }
   }
@@ -76,12 +86,25 @@ class Services {
     const std::int32_t ready = count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
     return {ready, active(spec) - ready};
   }
-  /// When the last request of a service was answered or left; Time::max(): not yet.
+  /// When the last request of a service was answered or left, or the first instant where another engine serves it;
+  /// Time::max(): not yet.
   [[nodiscard]] Time closed(std::uint32_t service) const { return runs_[service].closed; }
   /// \}
   [[nodiscard]] bool counts_costs() const {
     return std::any_of(model_->services.begin(), model_->services.end(),
                        [](const ServiceSpec& spec) { return spec.cold_start > Time{} || spec.warm_start > Time{}; });
+  }
+
+  // ---- for a host that tells requests (ServiceSpec::is_told) ----
+
+  /// Its requests are moved to `now`, at which nothing has happened in the engine yet, to be looked at.
+  void look(std::uint32_t service, Time now) { catch_up(runs_[service], now); }
+  /// A request reaches it at its arrival, at which nothing has happened in the engine yet.
+  void tell(std::uint32_t service, const ServiceRequest& request) { runs_[service].queue.tell(request); }
+  /// None is told any more, from `now` on.
+  void end_telling(std::uint32_t service, Time now) {
+    runs_[service].queue.end_telling();
+    runs_[service].look_at = std::min(runs_[service].look_at, std::max(now, runs_[service].queue.ledger().begin()));
   }
 
   // ---- for a host that says how many replicas there should be (ToldReplicas) ----
@@ -90,7 +113,7 @@ class Services {
   template <class Kernel>
   void look(Kernel& kernel) {
     for (Run& run : runs_) {
-      if (run.closed == Time::max()) catch_up(kernel, run);
+      if (run.closed == Time::max()) catch_up(run, kernel.state.now);
     }
   }
   /// So many replicas from this instant on.
@@ -154,7 +177,7 @@ class Services {
       replica.phase = Phase::ready;
       kernel.replan(job, {}, kernel.state[job].rate);
       Run& run = runs_[replica.service];
-      catch_up(kernel, run);
+      catch_up(run, kernel.state.now);
       run.queue.open(row_of(job), kernel.state[job].rate);
       serving_.insert(std::lower_bound(serving_.begin(), serving_.end(), index(job)), index(job));
     } else {
@@ -169,7 +192,7 @@ class Services {
     Run& run = runs_[replica.service];
     if (why == EndOfRun::preempted) ++run.starts.preempted;
     if (why == EndOfRun::killed) ++run.starts.killed;
-    catch_up(kernel, run);
+    catch_up(run, kernel.state.now);
     if (serves(replica)) {
       keep_warm(kernel, job);
       run.queue.close(row_of(job));
@@ -210,7 +233,7 @@ class Services {
       ServiceRequests& queue = run.queue;
       const RatePpm rate = kernel.state[JobId{row}].rate;
       if (queue.rate(row_of(JobId{row})) == rate) continue;
-      catch_up(kernel, run);
+      catch_up(run, kernel.state.now);
       queue.set_rate(row_of(JobId{row}), rate);
     }
   }
@@ -276,10 +299,9 @@ class Services {
   }
 
   // Its requests up to now, when something of a replica happens; what they bring to replicas is looked at besides.
-  template <class Kernel>
-  void catch_up(Kernel& kernel, Run& run) {
-    if (watches(run) && run.queue.next_time() <= kernel.state.now) run.look_at = kernel.state.now;
-    run.queue.advance_to(kernel.state.now);
+  static void catch_up(Run& run, Time now) {
+    if (watches(run) && run.queue.next_time() <= now) run.look_at = now;
+    run.queue.advance_to(now);
   }
 
   template <class Accept>

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/world/service_sites.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/base/name_text.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/world/site_jobs.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr double most_speed = 1e3, most_kb = 1e9;
+constexpr std::uint32_t most_replicas_of_site = 10'000;
+constexpr std::array<NamedValue<SiteRule>, 4> rule_names{{{"nearest", SiteRule::nearest},
+                                                          {"shortest", SiteRule::shortest},
+                                                          {"promise", SiteRule::promise},
+                                                          {"cheapest", SiteRule::cheapest}}};
+
+class SitesOfService {
+ public:
+  SitesOfService(const SiteWorld& world, const ServiceSpec& service)
+      : world_(world), spec_(service), names_(site_names(world)) {}
+
+  ServiceSites read(JsonFields& own, Rng rng) {
+    found_.service.name = spec_.name;
+    found_.service.begin = spec_.begin;
+    own.read_word("rule", found_.service.rule, rule_names);
+    double request_kb = 0, answer_kb = 0;
+    own.read("request_kb", request_kb, 0, most_kb);
+    own.read("answer_kb", answer_kb, 0, most_kb);
+    read_places(own);
+    std::vector<double> weights = read_origins(own);
+    if (!own.good()) return {};
+    check_rule(own);
+    for (const SiteId origin : origins_) add_ways(own, origin, request_kb * 1000, answer_kb * 1000);
+    draw(weights, rng);
+    return std::move(found_);
+  }
+
+ private:
+  SiteId site_at(JsonFields& own, const std::string& name) const {
+    const auto at = std::find(names_.begin(), names_.end(), name_text(name));
+    if (at == names_.end()) own.refuse(name, "the name of a site" + suggest_nearest(name, names_));
+    return at == names_.end() ? no_site : static_cast<SiteId>(at - names_.begin());
+  }
+
+  void read_places(JsonFields& own) {
+    own.require("at");
+    own.read_members("at", [&](JsonFields& at, const std::string& name, const Json& value) {
+      SitePart part{.site = site_at(at, name)};
+      std::uint32_t most = 1;
+      if (value.is_object()) {
+        at.read_nested(name, value, [&](JsonFields& of) {
+          of.read("most", most, 1, most_replicas_of_site);
+          of.read_above_zero("speed", part.speed, most_speed);
+          if (part.speed != 1 && spec_.llm) of.fail("speed", "expected none, as its replicas have an llm");
+        });
+      } else {
+        at.read(name, most, 1, most_replicas_of_site);
+      }
+      found_.service.parts.push_back(part);
+      found_.most.push_back(most);
+    });
+    if (own.good() && found_.service.parts.empty()) own.refuse("at", "at least one site");
+  }
+
+  std::vector<double> read_origins(JsonFields& own) {
+    std::vector<double> weights;
+    if (!own.has("from") && own.good()) {
+      own.find("from");
+      origins_ = {found_.service.parts.front().site};
+      return {1};
+    }
+    own.read_members("from", [&](JsonFields& from, const std::string& name, const Json&) {
+      double weight = 0;
+      from.read_above_zero(name, weight, 1e9);
+      origins_.push_back(site_at(from, name));
+      weights.push_back(weight);
+    });
+    if (own.good() && origins_.empty()) own.refuse("from", "at least one site");
+    return weights;
+  }
+
+  void check_rule(JsonFields& own) const {
+    const bool needs = found_.service.rule == SiteRule::promise || found_.service.rule == SiteRule::cheapest;
+    if (needs && (!spec_.promise || spec_.promise->within == Time::max()))
+      own.fail("rule", "expected a promise with within_s beside it");
+  }
+
+  // Over the link alone.
+  [[nodiscard]] std::optional<Time> way(SiteId from, SiteId to, double bytes) const {
+    if (from == to) return Time{};
+    const SiteLink* const link = world_.link(from, to);
+    if (link == nullptr) return std::nullopt;
+    return from_seconds(bytes / link->bytes_per_s) + Time{link->round_trip.us / 2};
+  }
+
+  void add_ways(JsonFields& own, SiteId origin, double request_bytes, double answer_bytes) {
+    std::vector<SiteWay> ways;
+    for (std::uint32_t part = 0; part < found_.service.parts.size(); ++part) {
+      const SiteId site = found_.service.parts[part].site;
+      const auto there = way(origin, site, request_bytes), back = way(site, origin, answer_bytes);
+      if (there && back) ways.push_back({.part = part, .there = *there, .back = *back});
+    }
+    std::stable_sort(ways.begin(), ways.end(),
+                     [](const SiteWay& a, const SiteWay& b) { return a.there + a.back < b.there + b.back; });
+    if (ways.empty()) own.fail("from/" + names_[origin], "expected links to a site of \"at\" and back");
+    found_.service.ways.push_back(std::move(ways));
+  }
+
+  void draw(const std::vector<double>& weights, Rng& rng) {
+    double sum = 0;
+    for (const double weight : weights) sum += weight;
+    found_.service.origins.resize(spec_.requests.size());
+    for (std::uint32_t& origin : found_.service.origins) {
+      double left = weights.size() == 1 ? 0 : rng.uniform() * sum;
+      while (origin + 1 < weights.size() && left >= weights[origin]) left -= weights[origin++];
+    }
+  }
+
+  const SiteWorld& world_;
+  const ServiceSpec& spec_;
+  std::vector<std::string> names_;
+  std::vector<SiteId> origins_;
+  ServiceSites found_;
+};
+
+}  // namespace
+
+ServiceSites read_service_sites(JsonFields& fields, const SiteWorld& world, const ServiceSpec& service, Rng rng) {
+  ServiceSites found;
+  fields.require("sites");
+  fields.read_object("sites", [&](JsonFields& own) { found = SitesOfService(world, service).read(own, rng); });
+  return found;
+}
+
+}  // namespace gpusched

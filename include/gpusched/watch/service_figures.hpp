@@ -62,12 +62,17 @@ inline Time latency_of(const RequestLedger& queue, std::uint32_t request) {
   return queue.records()[request].end - queue.arrival(request) + queue.request(request).away;
 }
 
-// Latencies of the answered requests of one service, in microseconds, in order of arrival, behind `values`.
-inline void add_latencies_us(const RequestLedger& queue, std::vector<std::int64_t>& values) {
-  values.reserve(values.size() + queue.counts().completed);
+// Latencies of the answered requests of one service, in microseconds, in order of arrival.
+inline std::vector<std::int64_t> latencies_us(const RequestLedger& queue) {
+  std::vector<std::int64_t> values;
+  values.reserve(queue.counts().completed);
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
     if (queue.records()[i].phase == RequestPhase::completed) values.push_back(latency_of(queue, i).us);
   }
+  return values;
+}
+inline void append(std::vector<std::int64_t>& all, const std::vector<std::int64_t>& more) {
+  all.insert(all.end(), more.begin(), more.end());
 }
 
 // Tokens after the first.
@@ -162,7 +167,7 @@ class FiguresOfService {
 
   void add_requests(const RequestLedger& queue, const ServiceSpec& service) {
     figures_.requests += queue.counts();
-    add_latencies_us(queue, latencies_us_);
+    append(latencies_us_, latencies_us(queue));
     for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
       const RequestRecord& record = queue.records()[i];
       figures_.retries += record.retries;
@@ -248,7 +253,7 @@ inline AllRequests figures_of_all_requests(const Engine& engine) {
   double within = 0, promised = 0;
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    detail::add_latencies_us(engine.services().requests(i), values);
+    detail::append(values, detail::latencies_us(engine.services().requests(i)));
     if (!model.services[i].promise) continue;
     promised += static_cast<double>(engine.services().requests(i).counts().injected);
     within += detail::requests_in_time(engine.services().requests(i), model.services[i]);

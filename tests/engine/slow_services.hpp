@@ -59,6 +59,8 @@ struct SlowServices {
     std::int32_t wanted = 0;
     std::map<std::uint32_t, std::int64_t> warm;  // by node
     bool over = false, held = false;
+    bool is_open = false;                           // more requests may be told: of a service over sites
+    std::int64_t moved = -1;                        // the last second that held_s counts
     std::map<std::uint32_t, std::uint32_t> holder;  // of requests that wait at a replica: its row
     std::uint32_t last_row = no_index;
   };
@@ -76,6 +78,19 @@ struct SlowServices {
   Entity& replica(std::size_t i, std::uint32_t row) { return replicas[spec(i).first_row + row]; }
 
   void run() {
+    prepare();
+    while (now < 50'000 && !is_over()) {
+      second();
+      ++now;
+    }
+    if (is_over()) --now;
+  }
+  [[nodiscard]] bool is_over() const {
+    const auto ended = [](std::int64_t end) { return end >= 0; };
+    return std::all_of(job_ends.begin(), job_ends.end(), ended) && std::all_of(closed.begin(), closed.end(), ended);
+  }
+
+  void prepare() {
     user.assign(nodes, -1);
     replicas.resize(model->rows());
     all_jobs.resize(jobs.size());
@@ -88,12 +103,6 @@ struct SlowServices {
       services[i].autoscaler = spec(i).autoscaler;
       services[i].ask_at = begin(i);
       records.emplace_back(spec(i).requests.size());
-    }
-    const auto is_over = [](std::int64_t end) { return end >= 0; };
-    for (now = 0; now < 50'000; ++now) {
-      second();
-      if (std::all_of(job_ends.begin(), job_ends.end(), is_over) && std::all_of(closed.begin(), closed.end(), is_over))
-        return;
     }
   }
 
@@ -123,7 +132,8 @@ struct SlowServices {
   void requests_happen(std::size_t i) {
     if (now < begin(i)) return;
     Service& own = services[i];
-    if (now > begin(i)) own.held_s += static_cast<std::int64_t>(own.waiting.size() + in_service(i));
+    if (now > begin(i) && now != own.moved) own.held_s += static_cast<std::int64_t>(own.waiting.size() + in_service(i));
+    own.moved = now;
     std::vector<Piece> left;
     for (Piece& piece : own.pieces) {
       if (piece.end != now) {
@@ -386,7 +396,7 @@ struct SlowServices {
     for (std::uint32_t row = 0; row < spec(i).most; ++row) {
       if (replica(i, row).serving == Serving::draining && busy(i, row) == 0) stop(i, row);
     }
-    const bool all_came = own.came == records[i].size();
+    const bool all_came = own.came == records[i].size() && !own.is_open;
     const std::size_t held = own.waiting.size() + in_service(i);
     if (all_came && held == 0) {
       own.over = true;
@@ -404,23 +414,26 @@ struct SlowServices {
 
   void ask(std::size_t i, bool all_came, std::size_t held) {
     Service& own = services[i];
-    std::int32_t ready = 0;
-    for (std::uint32_t row = 0; row < spec(i).most; ++row) ready += replica(i, row).serving == Serving::yes ? 1 : 0;
-    ServiceLoad load{.now = whole_seconds(now),
-                     .ready = ready,
-                     .starting = active(i) - ready,
-                     .in_flight = static_cast<std::int64_t>(in_service(i)),
-                     .queued = static_cast<std::int64_t>(own.waiting.size()),
-                     .arrived = own.came,
-                     .held_us = own.held_s * microseconds_per_second,
-                     .mean_service_s = own.served == 0
-                                           ? spec(i).mean_service_s
-                                           : static_cast<double>(own.served_s) / static_cast<double>(own.served)};
-    const std::int32_t answer = own.autoscaler.wanted(load);
+    const std::int32_t answer = own.autoscaler.wanted(load_of(i));
     own.wanted = std::clamp(answer, held > 0 ? 1 : 0, static_cast<std::int32_t>(spec(i).most));
     if (own.ask_at != now) return;
     const Time period = own.autoscaler.period();
     own.ask_at = all_came || period == Time::max() ? -1 : now + s(period);
+  }
+
+  ServiceLoad load_of(std::size_t i) {
+    const Service& own = services[i];
+    std::int32_t ready = 0;
+    for (std::uint32_t row = 0; row < spec(i).most; ++row) ready += replica(i, row).serving == Serving::yes ? 1 : 0;
+    return {.now = whole_seconds(now),
+            .ready = ready,
+            .starting = active(i) - ready,
+            .in_flight = static_cast<std::int64_t>(in_service(i)),
+            .queued = static_cast<std::int64_t>(own.waiting.size()),
+            .arrived = own.came,
+            .held_us = own.held_s * microseconds_per_second,
+            .mean_service_s = own.served == 0 ? spec(i).mean_service_s
+                                              : static_cast<double>(own.served_s) / static_cast<double>(own.served)};
   }
 
   bool more(std::size_t i) {

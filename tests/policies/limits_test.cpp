@@ -242,6 +242,47 @@ TEST(Limits, ADecisionIsHeldToThem) {
   EXPECT_EQ(engine.view().pending_count(), 2u);
 }
 
+// A limit of each job is one of its sizes, too: its curve ends there, whoever reads it, and where another limit would
+// never let a job alone have more. Curves without such sizes are whole.
+TEST(Limits, NoElasticJobGrowsBeyondThem) {
+  const JobTable jobs = limited_table({{.gpus = 2, .cpus = 3}, {.gpus = 2, .user = "bob", .cpus = 3}});
+  ElasticModel model(jobs.shapes().size());
+  const std::vector<RatePpm> rates = {600'000, 1'000'000, 1'400'000, 1'800'000, 2'200'000, 2'600'000};
+  model.add(0, jobs.shape_id(JobId{0}), {.min_tasks = 1, .max_tasks = 6, .phases = {{.until = 1, .rates = rates}}});
+  const auto sizes = [&](const std::vector<LimitRule>& limits) {
+    const Cluster limited = limited_pool(16, limits);
+    const Engine engine(jobs, limited, {}, {.elastic = &model});
+    const Engine copy = engine;
+    std::vector<std::uint32_t> most;
+    for (const JobId job : {JobId{0}, JobId{1}}) {
+      const ElasticCurve& curve = *engine.view().curve(job);
+      EXPECT_EQ(copy.view().curve(job), &curve);
+      EXPECT_EQ(curve.min_tasks, 1u);
+      EXPECT_EQ(curve.phases.front().rates.size(), curve.max_tasks);
+      most.push_back(curve.max_tasks);
+    }
+    return most;
+  };
+  using Most = std::vector<std::uint32_t>;
+  EXPECT_EQ(sizes({}), (Most{6, 6}));
+  EXPECT_EQ(sizes({{.per = LimitOwner::job, .most = {.gpu_milli = 4500}}}), (Most{4, 4}));
+  EXPECT_EQ(sizes({{.per = LimitOwner::job, .users = {"bob"}, .most = {.cpu_milli = 15'000}}}), (Most{6, 5}));
+  EXPECT_EQ(sizes({{.users = {"ann"}, .most = {.gpu_milli = 3000}}}), (Most{3, 6}));
+  EXPECT_EQ(sizes({{.per = LimitOwner::job, .most = {.gpu_milli = 1000}}}), (Most{2, 2})) << "refused at submission";
+  const Cluster cluster = limited_pool(16, {{.per = LimitOwner::job, .most = {.gpu_milli = 4000}}});
+  Engine engine(jobs, cluster, {}, {.elastic = &model});
+  ASSERT_TRUE(engine.advance());
+  Decision decision = engine.decision();
+  EXPECT_EQ(decision.start_with(JobId{0}, 5), Verdict::wrong_size);
+  EXPECT_EQ(decision.start_with(JobId{0}, 4), Verdict::ok);
+  for (const char* policy : {"optimus", "pollux", "elasticflow"}) {
+    Engine run(jobs, cluster, {}, {.elastic = &model});
+    auto made = make({policy}, jobs, cluster);
+    ASSERT_TRUE(made && simulate(run, *made)) << policy;
+    EXPECT_EQ(run.view().held_tasks(JobId{0}), 4u) << policy;
+  }
+}
+
 // A node fails: the job that it ran waits again. At 5 ann has no other job that runs, so that both may; j0 has the
 // earlier place and takes the one node that is left.
 TEST(Limits, AFailureGivesTheLimitBack) {

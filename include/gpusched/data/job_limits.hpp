@@ -119,6 +119,15 @@ class JobLimits {
   [[nodiscard]] bool allow_alone(JobId job, const Shape& shape) const {
     return is_empty() || within(amounts_of(shape), set(set_of(job)).of_one);
   }
+  /// The most tasks like those of that shape that the job could run with if it were alone. Precondition: !is_empty().
+  [[nodiscard]] std::int64_t most_tasks_alone(JobId job, const Shape& shape) const {
+    const LimitAmounts& most = set(set_of(job)).of_one;
+    const auto tasks = [](std::int64_t amount, std::int64_t per_task) {
+      return per_task == 0 ? unlimited : amount / per_task;
+    };
+    return std::min({tasks(most.gpu_milli, shape.gpu_milli_per_task), tasks(most.cpu_milli, shape.cpu_milli_per_task),
+                     tasks(most.memory_mib, shape.memory_mib_per_task)});
+  }
 
  private:
   // Numbers of names: user, account, vc, QOS, array; 0 = unknown.

@@ -202,8 +202,8 @@ class View {
   // ---- elastic jobs ----
   /// True when some job of the table may run at another size than it asks for.
   [[nodiscard]] bool has_elastic_jobs() const { return state_->sizes().active(); }
-  /// How fast the job is with other numbers of tasks, from min_tasks to max_tasks (Decision::start_with); null: it is
-  /// rigid.
+  /// How fast the job is with other numbers of tasks, from min_tasks to max_tasks (Decision::start_with), less those
+  /// that a limit would not let it have if it were alone; null: it is rigid.
   [[nodiscard]] const ElasticCurve* curve(JobId job) const { return state_->sizes().curve(*state_->jobs, job); }
   /// Tasks of the job's present run, commands of the open decision included; of its last run, or those that it asks
   /// for, where it does not run.

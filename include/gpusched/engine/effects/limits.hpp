@@ -119,7 +119,8 @@ class Limits {
   /// True when the job may run with that shape beside those that run.
   [[nodiscard]] bool admits(JobId job, const Shape& shape) const {
     const Job& now = jobs_[index(job)];
-    return now.group == no_index || has_room(set_of(now), JobLimits::amounts_of(shape));
+    if (now.group == no_index) return true;
+    return limits_.allow_alone(job, shape) && has_room(set_of(now), JobLimits::amounts_of(shape));
   }
   /// A job gets what that shape asks for, or gives back what it had.
   /// \{

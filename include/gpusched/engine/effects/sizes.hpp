@@ -8,12 +8,14 @@
 #include "gpusched/data/elastic_model.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/engine/effects/effect_list.hpp"
+#include "gpusched/engine/effects/limited_curves.hpp"
 #include "gpusched/engine/job_state.hpp"
 
 namespace gpusched::detail {
 
 /// An effect: elastic jobs run with the tasks that their policy gives them, at the rate of their curve; and users
-/// change what jobs ask for, so that what a job held is not what it asks for in the end.
+/// change what jobs ask for, so that what a job held is not what it asks for in the end. A curve ends at the largest
+/// size that limits would let the job have if it were alone: no policy plans with sizes that it never gets.
 class Sizes {
  public:
   static constexpr bool keeps_accounts = true;
@@ -33,6 +35,9 @@ class Sizes {
     const bool is_elastic = world.inputs.elastic != nullptr && !world.inputs.elastic->is_empty();
     const bool is_resized = world.inputs.changes != nullptr && world.inputs.changes->resizes();
     if (is_elastic || is_resized) open(world.jobs, is_elastic ? world.inputs.elastic : nullptr);
+    if (is_elastic && !world.cluster.limits.empty()) {
+      limited_ = LimitedCurves(*model_, world.jobs, JobLimits(world.cluster.limits, world.jobs));
+    }
   }
 
   /// False while every job holds what it asks for.
@@ -43,6 +48,7 @@ class Sizes {
   /// \}
   /// The job's curve; null: it is rigid.
   [[nodiscard]] const ElasticCurve* curve(const JobTable& jobs, JobId job) const {
+    if (const ElasticCurve* const limited = limited_.of(job)) return limited;
     return model_ == nullptr ? nullptr : model_->curve(jobs, job);
   }
 
@@ -111,6 +117,7 @@ class Sizes {
   }
 
   const ElasticModel* model_ = nullptr;  // borrowed; null = every job is rigid
+  LimitedCurves limited_;                // in place of the model's
   std::vector<Size> sizes_;              // by job
 };
 

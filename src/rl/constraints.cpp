@@ -94,10 +94,10 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
   return figures_of(engine, window);
 }
 
-std::string name_of(const Bound& bound) {
+std::string name_of(const FigureBound& bound) {
   std::string figure(bounded_figure_names[bound.figure]);
-  if (bound.in == Bound::In::all) return figure;
-  return figure + (bound.in == Bound::In::empty ? "_empty" : "_warm");
+  if (bound.in == FigureBound::In::all) return figure;
+  return figure + (bound.in == FigureBound::In::empty ? "_empty" : "_warm");
 }
 
 Result<Constraints> Constraints::of(const TrainConfig& config, const Cluster& cluster,
@@ -121,14 +121,14 @@ Result<Constraints> Constraints::of(const TrainConfig& config, const Cluster& cl
 void Constraints::add_bounds() {
   const auto all = static_cast<double>(empty_.size());
   const auto empty = static_cast<double>(std::count(empty_.begin(), empty_.end(), true));
-  std::vector<Bound> kinds{{.figure = {}, .in = Bound::In::all, .weight = 1}};
+  std::vector<FigureBound> kinds{{.figure = {}, .in = FigureBound::In::all, .weight = 1}};
   if (empty > 0 && empty < all) {
-    kinds = {{.figure = {}, .in = Bound::In::empty, .weight = all / empty},
-             {.figure = {}, .in = Bound::In::warm, .weight = all / (all - empty)}};
+    kinds = {{.figure = {}, .in = FigureBound::In::empty, .weight = all / empty},
+             {.figure = {}, .in = FigureBound::In::warm, .weight = all / (all - empty)}};
   }
   for (std::uint8_t figure = 0; figure < bounded_figures; ++figure) {
     if (most_[figure] == 0) continue;
-    for (Bound bound : kinds) {
+    for (FigureBound bound : kinds) {
       bound.figure = static_cast<BoundedFigure>(figure);
       double mean = 0;
       for (std::size_t w = 0; w < reference_.size(); ++w) {
@@ -140,8 +140,8 @@ void Constraints::add_bounds() {
   }
 }
 
-bool Constraints::holds_in(const Bound& bound, std::size_t w) const {
-  return bound.in == Bound::In::all || (bound.in == Bound::In::empty) == empty_[w];
+bool Constraints::holds_in(const FigureBound& bound, std::size_t w) const {
+  return bound.in == FigureBound::In::all || (bound.in == FigureBound::In::empty) == empty_[w];
 }
 
 std::vector<double> Constraints::excess(const BoundedFigures& figures, std::size_t w) const {

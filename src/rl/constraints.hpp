@@ -27,7 +27,7 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
 
 /// A figure that is bounded in all windows or, where some begin on an empty cluster and some after warm-up jobs, in
 /// those of one kind: else what is lost in one kind could be made up for in the other.
-struct Bound {
+struct FigureBound {
   enum class In : std::uint8_t { all, empty, warm };
   BoundedFigure figure{};
   In in = In::all;
@@ -35,7 +35,7 @@ struct Bound {
 };
 
 /// The name in configurations and, of a kind of windows, "_empty" or "_warm".
-std::string name_of(const Bound& bound);
+std::string name_of(const FigureBound& bound);
 
 /// The reference's figures in the windows of a part, and how far others are above what is allowed.
 class Constraints {
@@ -49,21 +49,21 @@ class Constraints {
   [[nodiscard]] std::size_t size() const { return bounded_.size(); }
   /// One value for each bound of an episode in window `w`, 0 at the limit, above it beyond: with
   /// SearchObjective::geometric the logarithm of the ratio to the limit in this window, with `mean` the figure's share
-  /// of the reference's mean over the bound's windows, less the limit. Times Bound::weight, and 0 in other windows, so
-  /// that the mean over all windows is the mean over the bound's.
+  /// of the reference's mean over the bound's windows, less the limit. Times FigureBound::weight, and 0 in other
+  /// windows, so that the mean over all windows is the mean over the bound's.
   [[nodiscard]] std::vector<double> excess(const BoundedFigures& figures, std::size_t w) const;
   /// The mean excess of windows as a multiple of the reference's figure.
   [[nodiscard]] double ratio(std::size_t bound, double mean_excess) const;
   /// The bound, and the limit of its ratio.
-  [[nodiscard]] const Bound& operator[](std::size_t bound) const { return bounded_[bound]; }
+  [[nodiscard]] const FigureBound& operator[](std::size_t bound) const { return bounded_[bound]; }
   [[nodiscard]] double most(std::size_t bound) const { return most_[bounded_[bound].figure]; }
 
  private:
   SearchObjective objective_ = SearchObjective::geometric;
   void add_bounds();
-  [[nodiscard]] bool holds_in(const Bound& bound, std::size_t w) const;
+  [[nodiscard]] bool holds_in(const FigureBound& bound, std::size_t w) const;
 
-  std::vector<Bound> bounded_;
+  std::vector<FigureBound> bounded_;
   BoundedFigures most_{};
   std::vector<BoundedFigures> reference_;  // by window
   std::vector<bool> empty_;                // by window: it begins on an empty cluster

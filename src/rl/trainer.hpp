@@ -32,7 +32,7 @@ struct TrainProgress {
 
 /// A constraint and the best model: its figure in the validation windows as a multiple of the reference's.
 struct BoundReport {
-  std::string figure;  ///< name_of(Bound)
+  std::string figure;  ///< name_of(FigureBound)
   double ratio = 0, most = 0;
 };
 

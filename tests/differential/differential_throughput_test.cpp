@@ -30,7 +30,7 @@ TEST(ThroughputDifferential, GavelServesTheFirstJobsInRounds) {
       const std::vector<Row> rows = one_gpu_rows();
       const auto gpus = *rc::gen::inRange<std::uint32_t>(1, 4);
       RC_ASSERT(run_policy(policy, table_of(rows), Cluster::pool(gpus)) ==
-                ReferenceRounds(gpus, round, between).run(rows));
+                ReferenceGavelRounds(gpus, round, between).run(rows));
     });
   };
   expect("gavel{objective=fifo,aware=false,round_s=6,reset_s=0}", 6, 0);

@@ -16,10 +16,10 @@
 namespace gpusched::test {
 
 /// `gavel` with objective fifo, walked second by second.
-class ReferenceRounds {
+class ReferenceGavelRounds {
  public:
   /// `round` is even, so that half of it is whole seconds.
-  ReferenceRounds(std::int64_t gpus, std::int64_t round, std::int64_t between)
+  ReferenceGavelRounds(std::int64_t gpus, std::int64_t round, std::int64_t between)
       : gpus_(gpus), round_(round), between_(between) {}
 
   /// First start and end of each job.

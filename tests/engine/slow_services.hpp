@@ -16,7 +16,7 @@
 
 namespace gpusched::test {
 
-struct SlowJob {
+struct SlowServiceJob {
   std::int64_t submit = 0, work = 0;
   std::uint32_t tasks = 1;
 };
@@ -24,7 +24,7 @@ struct SlowJob {
 struct SlowServices {
   // What is simulated.
   const ServiceModel* model = nullptr;
-  std::vector<SlowJob> jobs;
+  std::vector<SlowServiceJob> jobs;
   std::vector<NodeChange> changes;  // by time
   std::uint32_t nodes = 1;
 

@@ -124,7 +124,7 @@ void compare(const Federation& fast, const SlowSites& slow) {
   }
   for (std::uint32_t i = 0; i < slow.all.size(); ++i) {
     const JobId job{i};
-    const SlowJob& is = slow.all[i];
+    const SlowSiteJob& is = slow.all[i];
     const Engine& engine = fast.engine(fast.site_of(job));
     ASSERT_EQ(std::tuple(fast.site_of(job), fast.eligible(job).us, fast.joined(job).us, engine.first_start(job).us,
                          engine.end(job).us, fast.moves(job)),
@@ -163,7 +163,7 @@ TEST(RandomSites, EqualASlowFederation) {
     compare(fast, slow);
     if (HasFatalFailure()) return;
     transfers += slow.transfers.size();
-    for (const SlowJob& job : slow.all) {
+    for (const SlowSiteJob& job : slow.all) {
       moved += job.moves;
       moved_running += job.ran_at != no_site ? 1 : 0;
     }

@@ -31,7 +31,7 @@ enum class SlowRule : std::uint8_t {
 };
 
 /// What became of a job.
-struct SlowJob {
+struct SlowSiteJob {
   SiteId site = no_site, then = no_site;
   enum class Stage : std::uint8_t { future, travels, waits, runs, done } stage = Stage::future;
   std::int64_t eligible = -1, joined = -1, start = -1, end = -1, until = -1;
@@ -84,12 +84,12 @@ class SlowSites {
     }
   }
 
-  std::vector<SlowJob> all;
+  std::vector<SlowSiteJob> all;
   std::vector<SlowTransfer> transfers;
   std::vector<std::int64_t> held;  // by site: GPUs times microseconds
 
  private:
-  using Stage = SlowJob::Stage;
+  using Stage = SlowSiteJob::Stage;
 
   [[nodiscard]] std::int64_t gpus_of(std::uint32_t job) const { return jobs_.shape(JobId{job}).tasks; }
   [[nodiscard]] JobPlace place(std::uint32_t job) const { return world_.place(JobId{job}); }
@@ -104,7 +104,7 @@ class SlowSites {
     };
     bool over = true;
     for (std::uint32_t i = 0; i < count(); ++i) {
-      const SlowJob& job = all[i];
+      const SlowSiteJob& job = all[i];
       over = over && job.stage == Stage::done;
       if (i >= submitted_) consider(jobs_.submit(JobId{i}).us);
       if (job.stage == Stage::future && open_from(i) >= 0) consider(std::max(open_from(i), jobs_.submit(JobId{i}).us));
@@ -249,7 +249,7 @@ class SlowSites {
     }
     if (changed) share();
     for (std::uint32_t i = 0; i < count(); ++i) {
-      SlowJob& job = all[i];
+      SlowSiteJob& job = all[i];
       if (job.stage != Stage::travels) continue;
       std::erase_if(job.needs, [&](std::size_t at) { return transfers[at].end >= 0 && transfers[at].end <= now_; });
       if (job.needs.empty() && job.journey <= now_) join(i);
@@ -423,12 +423,12 @@ class SlowSites {
   }
 
   void hand_over(std::uint32_t job) {
-    const SlowJob& it = all[job];
+    const SlowSiteJob& it = all[job];
     if (it.stage == Stage::waits && it.first_start < 0 && it.until >= 0 && it.until <= now_) send(job, {it.then});
   }
 
   void send(std::uint32_t number, const Route& route) {
-    SlowJob& job = all[number];
+    SlowSiteJob& job = all[number];
     const SiteId from = at(number);
     if (job.site != no_site && job.site != route.site) {
       std::erase(queues_[job.site], number);
@@ -458,7 +458,7 @@ class SlowSites {
   }
 
   // All work is kept; a start that is interrupted is begun anew.
-  void stop(SlowJob& job) {
+  void stop(SlowSiteJob& job) {
     const std::int64_t passed = now_ - job.since;
     held[job.site] += job.gpus * passed;
     job.worked += std::max<std::int64_t>(0, passed - job.loading);

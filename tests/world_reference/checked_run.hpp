@@ -228,18 +228,18 @@ class Run {
   Rng rng_;
 };
 
-struct Outcome {
+struct CheckedOutcome {
   std::string fault = {};
   bool ended = false;  ///< all jobs
   std::vector<Instant> instants = {};
 };
 
 // Beside the reference.
-inline Outcome straight(const DrawnWorld& world, const AnyPolicy& policy, std::uint64_t seed) {
+inline CheckedOutcome straight(const DrawnWorld& world, const AnyPolicy& policy, std::uint64_t seed) {
   Run run(world, policy, Mode::straight, seed);
   SlowWorld slow(world.jobs(), world.cluster(), world.world.options, world.inputs());
   RunLog log;
-  Outcome outcome;
+  CheckedOutcome outcome;
   gpusched::detail::ProgressWatch progress(run.engine().view());
   const auto differs = [&](const std::string& when) {
     outcome.fault = Comparison(run.engine(), slow).at_instant();
@@ -297,7 +297,7 @@ struct Tally {
 
 inline void check(const std::string& name, const DrawnWorld& world, const AnyPolicy& policy, std::uint64_t seed,
                   Tally& tally) {
-  const Outcome outcome = straight(world, policy, seed);
+  const CheckedOutcome outcome = straight(world, policy, seed);
   ++tally.worlds;
   tally.ended += outcome.ended ? 1 : 0;
   tally.instants += outcome.instants.size();

@@ -21,7 +21,7 @@ struct Step {
 };
 
 // The step to a larger size that lowers the job's cost most a GPU, of those that fit.
-Step best_step(const SizedJob& job, const PolluxJob& of, std::uint32_t at, MilliGpu free) {
+Step best_step(const SizedJob& job, const PolluxObjective& of, std::uint32_t at, MilliGpu free) {
   Step best{.at = at, .to = job.size};
   const double cost = pollux_cost(job, of, job.size);
   for (std::uint32_t to = job.size + 1; to <= job.most; ++to) {
@@ -49,7 +49,7 @@ class Pollux {
     sized_.give_least_sizes(view, free);
     objectives_.clear();
     for (const SizedJob& job : sized_.listed()) {
-      objectives_.push_back(job.most == job.least ? PolluxJob{} : objective_of(job, share, view));
+      objectives_.push_back(job.most == job.least ? PolluxObjective{} : objective_of(job, share, view));
     }
     maximize_speedups(sized_.listed(), objectives_, free);
     sized_.carry_out(view, decision);
@@ -58,8 +58,8 @@ class Pollux {
   void adopt(const View& view) { sized_.adopt(view); }
 
  private:
-  [[nodiscard]] PolluxJob objective_of(const SizedJob& job, MilliGpu share, const View& view) const {
-    PolluxJob of;
+  [[nodiscard]] PolluxObjective objective_of(const SizedJob& job, MilliGpu share, const View& view) const {
+    PolluxObjective of;
     const auto tasks = static_cast<std::uint32_t>(job.milli_per_task == 0 ? job.most : share / job.milli_per_task);
     of.fair_rate = job.rate(std::clamp(tasks, job.least, job.most));
     const double age_s = to_seconds(view.now() - view.submit(job.job)), delay_s = to_seconds(realloc_);
@@ -73,17 +73,17 @@ class Pollux {
   SizingRounds rounds_;
   Time realloc_;
   SizedJobs sized_;
-  std::vector<PolluxJob> objectives_;  // of the jobs listed
+  std::vector<PolluxObjective> objectives_;  // of the jobs listed
 };
 
 }  // namespace
 
-double pollux_cost(const SizedJob& job, const PolluxJob& of, std::uint32_t size) {
+double pollux_cost(const SizedJob& job, const PolluxObjective& of, std::uint32_t size) {
   const double change = job.held == 0 || size == job.held ? 1 : of.change_factor;
   return of.fair_rate / (job.rate(size) * change);
 }
 
-void maximize_speedups(std::span<SizedJob> jobs, std::span<const PolluxJob> of, MilliGpu free) {
+void maximize_speedups(std::span<SizedJob> jobs, std::span<const PolluxObjective> of, MilliGpu free) {
   std::priority_queue<Step> steps;
   const auto offer = [&](std::uint32_t at) {
     const Step step = best_step(jobs[at], of[at], at, free);

@@ -29,7 +29,7 @@ using BanditRule = std::variant<Exp3, UpperConfidence>;
 // A queue is no bandit: what a policy leaves waiting, the next one pays for, and no bound on regret holds here.
 class Bandit {
  public:
-  Bandit(Members members, Figure figure, BanditRule rule, Time every)
+  Bandit(Members members, WeightedFigure figure, BanditRule rule, Time every)
       : members_(std::move(members)), figure_(std::move(figure)), rule_(std::move(rule)), every_(every) {}
 
   [[nodiscard]] std::string_view name() const { return "bandit"; }
@@ -95,7 +95,7 @@ class Bandit {
   }
 
   Members members_;
-  Figure figure_;
+  WeightedFigure figure_;
   BanditRule rule_;
   Time every_;
   std::vector<Period> periods_;
@@ -108,7 +108,7 @@ class Bandit {
 Result<AnyPolicy> make_bandit(const PolicyParameters& parameters, const PolicyContext& context) {
   auto members = Members::make("bandit", parameters, context);
   if (!members) return Unexpected{members.error()};
-  auto figure = Figure::parse(parameters.word("figure"));
+  auto figure = WeightedFigure::parse(parameters.word("figure"));
   if (!figure) return Unexpected{Error{.message = figure.error().message, .field = "policy bandit, parameter figure"}};
   const std::size_t arms = members->size();
   const std::string& word = parameters.word("rule");

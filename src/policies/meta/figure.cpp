@@ -57,8 +57,8 @@ std::vector<std::string> figure_names() {
 
 }  // namespace
 
-Result<Figure> Figure::parse(std::string_view text) {
-  Figure figure;
+Result<WeightedFigure> WeightedFigure::parse(std::string_view text) {
+  WeightedFigure figure;
   while (true) {
     const std::size_t end = std::min(text.find('+'), text.size());
     std::string_view name = text.substr(0, end);
@@ -84,16 +84,17 @@ Result<Figure> Figure::parse(std::string_view text) {
   }
 }
 
-double Figure::of(const std::vector<JobResult>& jobs) const {
+double WeightedFigure::of(const std::vector<JobResult>& jobs) const {
   double sum = 0;
   if (jobs.empty()) return sum;
   for (const Term& term : terms_) sum += term.weight * figure_kinds[term.kind].of(jobs);
   return sum;
 }
 
-const std::array<Figure, 3>& limited_figures() {
-  static const std::array<Figure, 3> figures{*Figure::parse("avg_jct_s"), *Figure::parse("p99_wait_s"),
-                                             *Figure::parse("avg_bounded_slowdown")};
+const std::array<WeightedFigure, 3>& limited_figures() {
+  static const std::array<WeightedFigure, 3> figures{*WeightedFigure::parse("avg_jct_s"),
+                                                     *WeightedFigure::parse("p99_wait_s"),
+                                                     *WeightedFigure::parse("avg_bounded_slowdown")};
   return figures;
 }
 

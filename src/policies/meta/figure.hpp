@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Figure: what a policy that chooses policies wants to be low.
+/// WeightedFigure: what a policy that chooses policies wants to be low.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ struct JobResult {
 };
 
 /// A weighted sum of averages over jobs, lower is better. The names are those of Metrics.
-class Figure {
+class WeightedFigure {
  public:
   /// "avg_jct_s", or weighted terms, "1:avg_jct_s+600:avg_bounded_slowdown". Errors name what was expected.
-  static Result<Figure> parse(std::string_view text);
+  static Result<WeightedFigure> parse(std::string_view text);
 
   /// The sum for these jobs; 0 where there are none. The bound of slowdowns is slowdown_bound.
   [[nodiscard]] double of(const std::vector<JobResult>& jobs) const;
@@ -39,7 +39,7 @@ class Figure {
 
 /// The mean completion time, the 99th percentile of waits and the mean bounded slowdown, which no policy should buy its
 /// figure with.
-const std::array<Figure, 3>& limited_figures();
+const std::array<WeightedFigure, 3>& limited_figures();
 
 /// The parameter `figure`.
 ParameterInfo figure_parameter();

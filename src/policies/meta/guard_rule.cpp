@@ -8,7 +8,7 @@
 
 namespace gpusched {
 
-PastFigures figures_of_past(const std::vector<JobResult>& jobs, const Figure& figure, std::size_t stretches) {
+PastFigures figures_of_past(const std::vector<JobResult>& jobs, const WeightedFigure& figure, std::size_t stretches) {
   PastFigures past;
   past.value = figure.of(jobs);
   for (std::size_t i = 0; i < stretches; ++i) {

@@ -19,7 +19,7 @@ struct PastFigures {
 };
 
 /// The figures of these jobs, which stand in order of submission. Preconditions: stretches >= 2, and as many jobs.
-PastFigures figures_of_past(const std::vector<JobResult>& jobs, const Figure& figure, std::size_t stretches);
+PastFigures figures_of_past(const std::vector<JobResult>& jobs, const WeightedFigure& figure, std::size_t stretches);
 
 /// The upper end of the 95 % interval of the mean difference between a policy and another in the same stretches,
 /// by Student's t over these, relative to the other's mean: below 0 the agent is clearly better. Infinite where the

@@ -41,7 +41,7 @@ Time known_work(const OracleView& view, JobId job) {
 
 }  // namespace
 
-Guarded::Guarded(Members members, std::size_t plain, Figure figure, AnyDurationEstimator estimator,
+Guarded::Guarded(Members members, std::size_t plain, WeightedFigure figure, AnyDurationEstimator estimator,
                  const GuardOptions& options, Cluster cluster, const RuntimeModel* runtime)
     : members_(std::move(members)),
       plain_(plain),
@@ -175,7 +175,7 @@ Result<AnyPolicy> make_guarded(const PolicyParameters& parameters, const PolicyC
   names.insert(names.end(), agents.begin(), agents.end());
   auto members = Members::make("guarded", names, context, {.most = 65'536, .enough = context.past.jobs.size()});
   if (!members) return Unexpected{members.error()};
-  auto figure = Figure::parse(parameters.word("figure"));
+  auto figure = WeightedFigure::parse(parameters.word("figure"));
   if (!figure) return fail("figure", figure.error().message);
   auto estimator = make_duration_estimator(parameters, context);
   if (!estimator) return unexpected("policy guarded, " + estimator.error().to_string());

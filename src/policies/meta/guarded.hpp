@@ -33,7 +33,7 @@ struct GuardOptions {
 class Guarded {
  public:
   /// The members from number `plain` on are agents. `runtime` is borrowed; null: reference rates.
-  Guarded(Members members, std::size_t plain, Figure figure, AnyDurationEstimator estimator,
+  Guarded(Members members, std::size_t plain, WeightedFigure figure, AnyDurationEstimator estimator,
           const GuardOptions& options, Cluster cluster, const RuntimeModel* runtime);
 
   /// As any policy.
@@ -66,7 +66,7 @@ class Guarded {
 
   Members members_;
   std::size_t plain_;
-  Figure figure_;
+  WeightedFigure figure_;
   AnyDurationEstimator estimator_;
   GuardOptions options_;
   Cluster cluster_;

@@ -49,8 +49,8 @@ std::vector<JobId> present_jobs(const View& view) {
 
 }  // namespace
 
-Portfolio::Portfolio(Members members, Figure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,
-                     bool holds_jobs_back)
+Portfolio::Portfolio(Members members, WeightedFigure figure, AnyDurationEstimator estimator, PortfolioOptions options,
+                     Rng rng, bool holds_jobs_back)
     : members_(std::move(members)),
       figure_(std::move(figure)),
       estimator_(std::move(estimator)),
@@ -218,7 +218,7 @@ Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const Polic
   }
   auto members = Members::make("portfolio", parameters, context);
   if (!members) return Unexpected{members.error()};
-  auto figure = Figure::parse(parameters.word("figure"));
+  auto figure = WeightedFigure::parse(parameters.word("figure"));
   if (!figure)
     return Unexpected{Error{.message = figure.error().message, .field = "policy portfolio, parameter figure"}};
   const bool exact = parameters.word("runtimes") == "exact";

@@ -37,7 +37,7 @@ struct PortfolioOptions {
 /// now has the run from then on. With one member nothing is evaluated.
 class Portfolio {
  public:
-  Portfolio(Members members, Figure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,
+  Portfolio(Members members, WeightedFigure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,
             bool holds_jobs_back);
 
   [[nodiscard]] std::string_view name() const { return "portfolio"; }
@@ -71,7 +71,7 @@ class Portfolio {
                               const std::vector<Time>& lengths) const;
 
   Members members_;
-  Figure figure_;
+  WeightedFigure figure_;
   AnyDurationEstimator estimator_;
   PortfolioOptions options_;
   Candidates candidates_;

@@ -137,7 +137,7 @@ TEST(Pollux, ChangesASizeOnlyWhereThatPays) {
   }
 }
 
-double total_cost(const std::vector<SizedJob>& jobs, const std::vector<PolluxJob>& of,
+double total_cost(const std::vector<SizedJob>& jobs, const std::vector<PolluxObjective>& of,
                   const std::vector<std::uint32_t>& sizes) {
   double sum = 0;
   for (std::size_t i = 0; i < jobs.size(); ++i) sum += pollux_cost(jobs[i], of[i], sizes[i]);
@@ -145,7 +145,7 @@ double total_cost(const std::vector<SizedJob>& jobs, const std::vector<PolluxJob
 }
 
 // The least cost over all divisions of `gpus`.
-double best_cost(const std::vector<SizedJob>& jobs, const std::vector<PolluxJob>& of, std::size_t at,
+double best_cost(const std::vector<SizedJob>& jobs, const std::vector<PolluxObjective>& of, std::size_t at,
                  std::int64_t gpus) {
   if (at == jobs.size()) return 0;
   double best = std::numeric_limits<double>::infinity();
@@ -160,7 +160,7 @@ RC_GTEST_PROP(Pollux, FindsTheBestDivisionUnderConcaveCurves, ()) {
   const auto count = *rc::gen::inRange<std::size_t>(1, 5);
   std::vector<ElasticCurve> curves(count);
   std::vector<SizedJob> jobs(count);
-  std::vector<PolluxJob> of(count);
+  std::vector<PolluxObjective> of(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<int> gains = *rc::gen::container<std::vector<int>>(5, rc::gen::inRange(0, 1000));
     std::sort(gains.rbegin(), gains.rend());

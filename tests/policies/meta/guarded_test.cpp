@@ -40,7 +40,7 @@ TEST(GuardRule, AsksForMoreThanTheMarginAndForNoWorseInAnyFigure) {
 TEST(GuardRule, CutsThePastIntoStretchesOfEqualNumber) {
   std::vector<JobResult> jobs;
   for (int i = 1; i <= 6; ++i) jobs.push_back({.age = whole_seconds(i), .waited = {}, .length = whole_seconds(1)});
-  const PastFigures past = figures_of_past(jobs, *Figure::parse("avg_jct_s"), 3);
+  const PastFigures past = figures_of_past(jobs, *WeightedFigure::parse("avg_jct_s"), 3);
   EXPECT_EQ(past.value, 3.5);
   EXPECT_EQ(past.stretches, (std::vector<double>{1.5, 3.5, 5.5}));
   EXPECT_EQ(past.limited[0], 3.5);

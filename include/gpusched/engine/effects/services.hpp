@@ -103,8 +103,9 @@ class Services {
   void tell(std::uint32_t service, const ServiceRequest& request) { runs_[service].queue.tell(request); }
   /// None is told any more, from `now` on.
   void end_telling(std::uint32_t service, Time now) {
+    catch_up(runs_[service], now);
     runs_[service].queue.end_telling();
-    runs_[service].look_at = std::min(runs_[service].look_at, std::max(now, runs_[service].queue.ledger().begin()));
+    runs_[service].look_at = now;
   }
 
   // ---- for a host that says how many replicas there should be (ToldReplicas) ----

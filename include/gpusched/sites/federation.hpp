@@ -147,41 +147,7 @@ class Federation {
   [[nodiscard]] const detail::SiteState& state() const { return state_; }
 
   /// True when all counts of who is where agree with the engines. O(jobs + sites).
-  [[nodiscard]] bool consistent() const {
-    std::vector<detail::SiteLoad> loads(state_.loads.size());
-    std::uint32_t done = 0;
-    for (std::uint32_t i = 0; i < state_.jobs->size(); ++i) {
-      const detail::JobTrack& track = state_.tracks[i];
-      if (track.stage == Stage::future) continue;
-      const JobPhase phase = state_.engines[track.site].view().phase(JobId{i});
-      if (track.stage == Stage::done) {
-        ++done;
-        ++loads[track.site].done;
-        if (phase != JobPhase::done) return false;
-        continue;
-      }
-      if (state_.is_replica(JobId{i})) {
-        ++loads[track.site].replicas;
-        continue;
-      }
-      if (track.stage == Stage::there && phase != JobPhase::pending && phase != JobPhase::running) return false;
-      if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
-      ++loads[track.site].jobs;
-      loads[track.site].coming += track.stage == Stage::travels ? 1 : 0;
-      loads[track.site].asked += state_.jobs->shape(JobId{i}).gpu_milli();
-      if (state_.learns)
-        loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
-    }
-    for (std::size_t site = 0; site < loads.size(); ++site) {
-      const detail::SiteLoad& kept = state_.loads[site];
-      if (kept.jobs != loads[site].jobs || kept.replicas != loads[site].replicas || kept.coming != loads[site].coming ||
-          kept.asked != loads[site].asked || kept.done != loads[site].done || kept.backlog != loads[site].backlog ||
-          !state_.engines[site].consistent()) {
-        return false;
-      }
-    }
-    return done == state_.done;
-  }
+  [[nodiscard]] bool consistent() const { return state_.consistent(); }
 
  private:
   using Stage = detail::JobTrack::Stage;

@@ -65,6 +65,8 @@ struct SiteLoad {
   std::uint32_t coming = 0;    ///< of those jobs: on their way
   std::uint32_t done = 0;      ///< jobs and replicas that ended there
   std::uint32_t replicas = 0;  ///< rows of services there that are not over
+
+  friend bool operator==(const SiteLoad&, const SiteLoad&) = default;
 };
 
 /// An item at a site, or on its way there.
@@ -273,6 +275,38 @@ struct SiteState {
     load.jobs += static_cast<std::uint32_t>(sign);
     load.asked += sign * milli;
     if (learns) load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
+  }
+  /// What was counted is what tracks and engines say, and each engine is consistent. O(jobs + sites).
+  [[nodiscard]] bool consistent() const {
+    using Stage = JobTrack::Stage;
+    std::vector<SiteLoad> found(loads.size());
+    std::uint32_t ended = 0;
+    for (std::uint32_t i = 0; i < jobs->size(); ++i) {
+      const JobTrack& track = tracks[i];
+      if (track.stage == Stage::future) continue;
+      SiteLoad& load = found[track.site];
+      const JobPhase phase = engines[track.site].view().phase(JobId{i});
+      if (track.stage == Stage::done) {
+        ++ended;
+        ++load.done;
+        if (phase != JobPhase::done) return false;
+        continue;
+      }
+      if (is_replica(JobId{i})) {
+        ++load.replicas;
+        continue;
+      }
+      if (track.stage == Stage::there && phase != JobPhase::pending && phase != JobPhase::running) return false;
+      if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
+      ++load.jobs;
+      load.coming += track.stage == Stage::travels ? 1 : 0;
+      load.asked += jobs->shape(JobId{i}).gpu_milli();
+      if (learns) load.backlog += SiteSum{jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
+    }
+    for (SiteId site = 0; site < site_count(); ++site) {
+      if (!engines[site].consistent()) return false;
+    }
+    return ended == done && found == loads;
   }
   /// The run time that somebody expects who knows what users estimate and how long jobs ran that have ended.
   [[nodiscard]] Time predicted(JobId job) const {

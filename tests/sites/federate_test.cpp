@@ -90,6 +90,79 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
   }
 }
 
+TEST(Federate, OneSiteServesAsItsClusterDoes) {
+  const TempFolder folder;
+  folder.write("jobs.csv", job_rows);
+  const std::string service = R"({"services": [{"name": "s", "requests": {"rate_per_s": 2, "duration_s": 600},
+      "serves": {"mean_s": 0.7}, "promise": {"part": 0.9, "within_s": 3}, "replica": {"gpus": 1}, "least": 0,
+      "start": {"cold_s": 5}, "autoscaler": {"rule": "kpa"}, )";
+  for (const std::string policy : {"fifo", "fifo-skip", "priority", "tiresias", "drf"}) {
+    Scenario scenario;
+    scenario.trace = folder.path() + "/jobs.csv";
+    scenario.cluster = "2x4";
+    scenario.policies = {policy};
+    scenario.seed = 3;
+    scenario.conditions.power = folder.write("power.json", power_file);
+    scenario.conditions.services = folder.write("one.json", service + R"("most": 4}], "list_requests": true})");
+    const PolicyRegistry registry = PolicyRegistry::standard();
+    const auto input = load_replay(scenario, registry);
+    ASSERT_TRUE(input) << input.error().to_string();
+    ReplayProgress progress;
+    auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
+    ASSERT_TRUE(runs);
+    auto out = OutputFolder::open(folder.path() + "/replay", manifest_name);
+    ASSERT_TRUE(write_policy_files(*out, *input, runs->front()));
+
+    FederateOptions options;
+    options.routers = {"least-loaded"};
+    options.policy = policy;
+    options.seed = 3;
+    options.services = folder.write("over.json", service + R"("sites": {"at": {"eu": 4}}}], "list_requests": true})");
+    const RouterRun run = federate(folder, options,
+                                   R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
+                                       "home": {"by": "user"}})");
+    EXPECT_EQ(run.histories[0].value(), runs->front().history_hash) << policy;
+    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *runs->front().metrics.carbon_kg);
+    EXPECT_EQ(run.accounts[0].jobs, 6u);
+    const std::string replay = folder.path() + "/replay/" + runs->front().folder;
+    const std::string router = folder.path() + "/out/1-least-loaded";
+    EXPECT_EQ(without_site(text_of(router + "/jobs.csv")), text_of(replay + "/jobs.csv")) << policy;
+    std::string requests = text_of(router + "/requests.csv");
+    for (std::size_t at = 0; (at = requests.find("s,eu,", at)) != std::string::npos;) requests.replace(at, 5, "s,");
+    EXPECT_EQ(requests.substr(requests.find('\n')), text_of(replay + "/requests.csv").substr(requests.find('\n') - 5));
+  }
+}
+
+TEST(Federate, ServicesThatNoSiteServesAreToldBeforeARun) {
+  const TempFolder folder;
+  FederateOptions options;
+  options.routers = {"local"};
+  options.trace = folder.write("jobs.csv", job_rows);
+  options.sites = folder.write("sites.json", R"({"sites": [{"name": "eu", "cluster": "1x8"},
+      {"name": "us", "cluster": "1x8"}, {"name": "edge", "cluster": "1x1"}],
+      "links": [{"between": ["eu", "us"], "mbps": 8000}, {"from": "edge", "to": "us", "mbps": 8}]})");
+  const auto error_of = [&](const std::string& rest) {
+    options.services = folder.write("services.json", R"({"services": [{"name": "s", "serves": {"seconds": 1},
+        "requests": {"rate_per_s": 1, "duration_s": 9}, "replica": {"gpus": 2}, )" +
+                                                         rest + "}]}");
+    const auto input = load_federate(options, PolicyRegistry::standard());
+    if (input) return std::string();
+    const std::string text = input.error().to_string();
+    return text.substr(text.find("services.json: ") + 15);
+  };
+  EXPECT_EQ(error_of(R"("sites": {"at": {"eu": 1}, "from": {"us": 1}})"), "");
+  EXPECT_EQ(error_of(R"("most": 2)"), "/services/0/most: expected none, as sites/at says it for each site");
+  EXPECT_EQ(error_of(R"("least": 1)"), "/services/0: expected sites");
+  EXPECT_EQ(error_of(R"("sites": {"at": {"uk": 1}})"),
+            "/services/0/sites/at/uk: expected the name of a site; did you mean 'us'?");
+  EXPECT_EQ(error_of(R"("sites": {"at": {"us": 1}, "from": {"edge": 1}})"),
+            "/services/0/sites/from/edge: expected links to a site of \"at\" and back");
+  EXPECT_EQ(error_of(R"("sites": {"at": {"edge": 1}})"),
+            "/services/0/replica: a replica of 's@edge' fits nowhere on the cluster 1x1, even when it is empty");
+  EXPECT_EQ(error_of(R"("sites": {"at": {"eu": 1}, "rule": "promise"})"),
+            "/services/0/sites/rule: expected a promise with within_s beside it");
+}
+
 // It was found in mid-run, as a fault of the router.
 TEST(Federate, AJobThatFitsNoSiteIsToldBeforeARun) {
   const TempFolder folder;

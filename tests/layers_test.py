@@ -8,8 +8,8 @@ code has one of three to ten lines.
 The table is read from ARCHITECTURE.md itself: its first column is a folder, its third the folders that it may include
 (itself always; a folder stands for what lies below it unless the table has a row for that). The README.md of a folder of
 the table has a paragraph "May include ..." (the third column), that of every folder "Read first: ..." with its files. A
-lambda of a public header names what it captures. No two files define a class of one name outside unnamed namespaces.
-Prints everything that breaks a rule; exit code 1 if there is something.
+lambda of a public header names what it captures. No two files define a class or an inline variable of one name
+outside unnamed namespaces. Prints everything that breaks a rule; exit code 1 if there is something.
 """
 import pathlib
 import re
@@ -20,11 +20,13 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 # Compilers order what a template's lambda captures by default in different ways, and programs may link objects of two.
 CAPTURES_BY_DEFAULT = re.compile(r"\[\s*[&=]\s*[,\]]")
-# As clang-format leaves them, in column 1: the beginning and the end of a namespace, and a class that is defined.
+# As clang-format leaves them, in column 1: the beginning and the end of a namespace, a class that is defined, and
+# an inline variable.
 NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{$")
 NAMESPACE_END = re.compile(r"\}  // (?:inline )?namespace")
 CLASS = re.compile(r"(?:template <.*> )?(?:class|struct|union|enum(?: class)?) (?:alignas\(.*?\) |\[\[.*?\]\] )?([\w:]+)(?: final)?"
                    r"(?:$| \{| :)")
+VARIABLE = re.compile(r"inline (?:constexpr |const )?(?!namespace)[^(=]*?(\w+)(?:\{| =)")
 SUFFIXES = (".hpp", ".h", ".cpp", ".cu", ".cuh", ".def", ".in")
 # The standard library's headers that the header library uses; another one is added here.
 STANDARD = set("""algorithm array atomic bit charconv chrono cmath compare concepts condition_variable cstddef cstdint cstdio deque
@@ -139,11 +141,12 @@ def target_of(root, path, name):
     return None
 
 
-def classes_of(file):
-    """The full names of the classes that a source file defines, without those of an unnamed namespace or another class."""
+def shared_names_of(file):
+    """The full names of the classes and inline variables that a source file defines, without those of an unnamed namespace or
+    of a class."""
     names, spaces = set(), []
     for line in COMMENT.sub("", file.read_text()).splitlines():
-        space, defined = NAMESPACE.match(line), CLASS.match(line)
+        space, defined = NAMESPACE.match(line), CLASS.match(line) or VARIABLE.match(line)
         if space:
             spaces.append(space[1])
         elif NAMESPACE_END.match(line) and spaces:
@@ -153,14 +156,14 @@ def classes_of(file):
     return names
 
 
-def check_classes(defined):
-    """Names of classes with two meanings, from {file: names}, as a list of lines. The linker takes the constructor of one
-    for that of the other: gpusched::Figure of reports and of policies corrupted the stack without optimisation."""
+def check_shared_names(defined):
+    """Names with two meanings, from {file: names}, as a list of lines. The linker takes the constructor of one class for that of
+    the other: gpusched::Figure of reports and of policies corrupted the stack without optimisation."""
     files = {}
     for path, names in defined.items():
         for name in names:
             files.setdefault(name, []).append(path)
-    return [f"{', '.join(paths)}: define {name}; expected one class of a name" for name, paths in sorted(files.items())
+    return [f"{', '.join(paths)}: define {name}; expected one meaning of a name" for name, paths in sorted(files.items())
             if len(paths) > 1]
 
 
@@ -180,7 +183,7 @@ def check(root):
                 continue
             used.add(row)
             graph[path] = []
-            defined[path] = classes_of(file)
+            defined[path] = shared_names_of(file)
             if path.startswith("include/") and CAPTURES_BY_DEFAULT.search(COMMENT.sub("", file.read_text())):
                 problems.append(f"{path}: a lambda captures by default; expected the names of what it captures")
             for name in includes_of(file):
@@ -202,7 +205,7 @@ def check(root):
             problems += check_readme(root, row, table[row])
     for folder in folders_of_code(root):
         problems += check_every_readme(root, folder)
-    problems += check_classes(defined)
+    problems += check_shared_names(defined)
     cycle = find_cycle(graph)
     if cycle:
         problems.append("a cycle: " + " -> ".join(cycle))
@@ -219,6 +222,8 @@ PLANTED = {
     "include/gpusched/low/lambda.hpp": ("auto f = [&](int a) { return a; };", "captures by default"),
     "include/gpusched/lost/d.hpp": ("", "no row of the table"),
     "include/gpusched/low/one.hpp": ("namespace a {\nstruct Twice {\n};\n}  // namespace a", "define a::Twice"),
+    "include/gpusched/low/three.hpp": ("namespace a {\ninline constexpr int two_values = 1;", "define a::two_values"),
+    "include/gpusched/high/three.hpp": ("namespace a {\ninline constexpr std::array two_values{", "define a::two_values"),
     "include/gpusched/high/two.hpp": ("namespace a {\nclass Twice final : public B {", "define a::Twice"),
 }
 

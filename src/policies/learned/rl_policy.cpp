@@ -176,7 +176,7 @@ PolicyInfo rl_policy_info() {
 
 // The row of `rl:builtin/NAME`.
 PolicyInfo shipped_policy_info(const ShippedModel& shipped) {
-  const std::string folder = std::string(builtin_models) + std::string(shipped.name);
+  const std::string folder = std::string(builtin_model_prefix) + std::string(shipped.name);
   const std::size_t summary = shipped.card.find('\n');
   PolicyInfo row = rl_policy_info();
   row.name = "rl:" + folder;

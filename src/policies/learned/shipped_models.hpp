@@ -8,7 +8,7 @@
 namespace gpusched {
 
 /// What their names begin with, where a folder of a model could stand too.
-inline constexpr std::string_view builtin_models = "builtin/";
+inline constexpr std::string_view builtin_model_prefix = "builtin/";
 
 struct ShippedModel {
   std::string_view name;  ///< of the folder

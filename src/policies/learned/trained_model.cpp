@@ -100,7 +100,7 @@ Result<void> save_model(const TrainedModel& model, const std::string& folder) {
 namespace {
 
 Result<TrainedModel> shipped_model(const std::string& folder) {
-  const std::string wanted = folder.substr(builtin_models.size());
+  const std::string wanted = folder.substr(builtin_model_prefix.size());
   std::vector<std::string> known;
   for (const ShippedModel& shipped : shipped_models()) {
     if (shipped.name == wanted) return parse_model(shipped.model_json, shipped.weights, folder);
@@ -125,7 +125,7 @@ Unexpected several_models(const std::string& folder) {
 }  // namespace
 
 Result<TrainedModel> load_model(const std::string& folder) {
-  if (folder.starts_with(builtin_models)) return shipped_model(folder);
+  if (folder.starts_with(builtin_model_prefix)) return shipped_model(folder);
   const auto json = read_text_file(model_file(folder));
   if (!json && holds_seeds(folder)) return several_models(folder);
   if (!json) return Unexpected{json.error()};

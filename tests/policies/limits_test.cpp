@@ -277,7 +277,7 @@ TEST(Limits, NoElasticJobGrowsBeyondThem) {
   EXPECT_EQ(decision.start_with(JobId{0}, 4), Verdict::ok);
   for (const char* policy : {"optimus", "pollux", "elasticflow"}) {
     Engine run(jobs, cluster, {}, {.elastic = &model});
-    auto made = make({policy}, jobs, cluster);
+    auto made = make(Contestant{policy}, jobs, cluster);
     ASSERT_TRUE(made && simulate(run, *made)) << policy;
     EXPECT_EQ(run.view().held_tasks(JobId{0}), 4u) << policy;
   }

@@ -127,11 +127,15 @@ std::string services_csv(const std::vector<ServiceFigures>& services, const std:
 
 std::string requests_header() { return "request,arrival_s,start_s,first_token_s,end_s,outcome,replica,retries\n"; }
 
-void append_requests(std::string& text, const RequestLedger& queue, const std::string& first) {
+void append_requests(std::string& text, const RequestLedger& queue, const std::string& first, bool ways) {
   text.reserve(text.size() + queue.records().size() * 64);
   for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
     const RequestRecord& record = queue.records()[request];
     text += first;
+    if (ways) {
+      append_seconds(text, queue.request(request).away);
+      text += ',';
+    }
     append_integer(text, request);
     append_seconds(text += ',', queue.arrival(request));
     text += ',';

@@ -36,9 +36,10 @@ std::string services_csv(const std::vector<ServiceFigures>& services, const std:
 
 /// requests.csv: a row for each request, by service and arrival. Precondition: engine.has_services().
 std::string requests_csv(const Engine& engine);
-/// Its first line, and the rows of one service behind `text`, each begun with `first`. \{
+/// Its first line, and the rows of one service behind `text`, each begun with `first` and, where asked for, how long
+/// the request was on its way (ServiceRequest::away). \{
 std::string requests_header();
-void append_requests(std::string& text, const RequestLedger& queue, const std::string& first);
+void append_requests(std::string& text, const RequestLedger& queue, const std::string& first, bool ways = false);
 /// \}
 
 }  // namespace gpusched

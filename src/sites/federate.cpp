@@ -66,8 +66,7 @@ Result<void> pool(SitesOfRun& sites) {
 // Reads services, of which the table gets the replicas; then sites anew, which are made for that table.
 Result<void> add_services(const FederateOptions& options, FederateInput& input) {
   if (options.services.empty()) return {};
-  auto found = read_services_over_sites(options.services, input.trace.jobs, input.sites.world, input.sites.clusters,
-                                        options.seed);
+  auto found = read_services_over_sites(options.services, input.trace.jobs, input.sites.world, options.seed);
   if (!found) return Unexpected{found.error()};
   auto sites = read_sites(options.sites, options.trace, input.trace.jobs, options.seed);
   if (!sites) return Unexpected{sites.error()};
@@ -88,13 +87,17 @@ std::vector<ServiceOverSites> figures_of_services(const FederateInput& input, co
   for (const SiteService& service : input.sites.world.services) {
     detail::FiguresOfService sum(service.name);
     ServiceOverSites one;
+    double fastest = 0, bound = 0;
     for (const SitePart& part : service.parts) {
       detail::FiguresOfService own(service.name);
       own.add(federation.engine(part.site), part.service);
       one.at.push_back(std::move(own).figures());
       sum.add(federation.engine(part.site), part.service);
+      fastest = std::max(fastest, part.speed);
+      bound += one.at.back().lower_bound_gpu_hours * part.speed;
     }
     one.all = std::move(sum).figures();
+    one.all.lower_bound_gpu_hours = bound / fastest;  // all might have been served at the fastest site
     all.push_back(std::move(one));
   }
   return all;
@@ -193,7 +196,10 @@ std::string federate_schema() {
 }
 
 Result<FederateInput> load_federate(const FederateOptions& options, const PolicyRegistry& registry) {
-  if (options.trace.empty()) return bad_option("trace.path", "is missing; give a trace");
+  if (options.trace.empty()) {
+    return bad_option("trace.path", options.services.empty() ? "is missing; give a trace"
+                                                             : "is missing; services over sites need a job at least");
+  }
   if (options.sites.empty()) return bad_option("sites", "is missing; give a file of sites");
   if (options.timeline && options.out.empty())
     return bad_option("output.timeline", "expected --out FOLDER with --timeline");
@@ -228,6 +234,11 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   if (!counts) input.options.placement = *placement_from_name(options.conditions.placement);
   if (counts) {
     if (auto done = pool(input.sites); !done) return Unexpected{done.error()};
+  }
+  if (auto done = check_room_at_sites(input.services, input.sites.world.services, input.trace.jobs,
+                                      input.sites.clusters, options.services);
+      !done) {
+    return Unexpected{done.error()};
   }
   if (auto done = check_fits_a_site(input.trace.jobs, input.sites.clusters, input.sites.world, options.trace); !done) {
     return Unexpected{done.error()};

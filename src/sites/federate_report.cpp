@@ -124,13 +124,14 @@ BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
     is_known = true;
     all.meter += account.meter;
     all.jobs += account.jobs;
+    all.services += account.services;
     for (std::size_t i = 0; i < most_bills; ++i) all.others[i] += account.others[i];
     all.has_carbon = all.has_carbon || account.has_carbon;
     all.has_money = all.has_money || account.has_money;
   }
   if (!is_known) return {};
   std::vector<Bill> bills(jobs.size());
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+  for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {  // replicas are no jobs
     for (SiteId site = 0; site < federation.site_count(); ++site) {
       if (federation.engine(site).knows_power()) bills[i] += federation.engine(site).bill(JobId{i});
     }
@@ -163,11 +164,24 @@ std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
   return jobs_csv(file);
 }
 
+// With the bills of its replicas, where the power of some site is known.
+Json row_of(const RouterRun& run, const ServiceFigures& figures) {
+  Json row = service_json(figures);
+  bool knows_power = false;
+  for (SiteId site = 0; site < run.federation->site_count(); ++site)
+    knows_power = knows_power || run.federation->engine(site).knows_power();
+  if (!knows_power) return row;
+  row["energy_kwh"] = figures.bill.kwh();
+  row["carbon_kg"] = figures.bill.carbon_kg();
+  row["cost_usd"] = figures.bill.usd();
+  return row;
+}
+
 // A row for each service at each of its sites, and one at "total".
 std::string services_csv_of(const FederateInput& input, const RouterRun& run) {
   std::string text;
   const auto add = [&](const std::string& site, const ServiceFigures& figures) {
-    const Json row = service_json(figures);
+    const Json row = row_of(run, figures);
     if (text.empty()) text = "service,site" + names_of_row(row) + '\n';
     append_csv_field(text, figures.name);
     append_csv_field(text += ',', site);
@@ -183,13 +197,13 @@ std::string services_csv_of(const FederateInput& input, const RouterRun& run) {
 }
 
 std::string requests_csv_of(const FederateInput& input, const RouterRun& run) {
-  std::string text = "service,site," + requests_header();
+  std::string text = "service,site,away_s," + requests_header();
   for (const SiteService& service : input.sites.world.services) {
     for (const SitePart& part : service.parts) {
       std::string first;
       append_csv_field(first, service.name);
       append_csv_field(first += ',', input.sites.world.sites[part.site].name);
-      append_requests(text, run.federation->engine(part.site).services().requests(part.service), first + ',');
+      append_requests(text, run.federation->engine(part.site).services().requests(part.service), first + ',', true);
     }
   }
   return text;
@@ -201,8 +215,8 @@ Json services_json_of(const FederateInput& input, const RouterRun& run) {
     const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
     Json sites = Json::object();
     for (std::size_t k = 0; k < parts.size(); ++k)
-      sites[input.sites.world.sites[parts[k].site].name] = service_json(run.services[i].at[k]);
-    all[run.services[i].all.name] = {{"sites", std::move(sites)}, {"total", service_json(run.services[i].all)}};
+      sites[input.sites.world.sites[parts[k].site].name] = row_of(run, run.services[i].at[k]);
+    all[run.services[i].all.name] = {{"sites", std::move(sites)}, {"total", row_of(run, run.services[i].all)}};
   }
   return all;
 }

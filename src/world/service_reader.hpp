@@ -47,10 +47,13 @@ struct ServicesOverSites {
   ServiceModel model;                 ///< for the engines of all sites
   std::vector<SiteService> services;  ///< for SiteWorld
 };
-/// As read_services(), where each SERVICE has "sites" (read_service_sites()) and no "most"; a row is "NAME@SITE:0".
-/// `clusters`: by site.
+/// As read_services(), where each SERVICE has "sites" (read_service_sites()) and no "most"; a row is "NAME@SITE:0". Its
+/// clusters are check_room_at_sites()'s.
 Result<ServicesOverSites> read_services_over_sites(const std::string& path, JobTable& jobs, const SiteWorld& sites,
-                                                   std::span<const Cluster> clusters, std::uint64_t seed);
+                                                   std::uint64_t seed);
+/// Error: a replica that the cluster of its site never holds. `clusters`: by site; `file`: for the message.
+Result<void> check_room_at_sites(const ServiceModel& model, std::span<const SiteService> services, const JobTable& jobs,
+                                 std::span<const Cluster> clusters, const std::string& file);
 
 /// The files that a file of services names, none where it cannot be read.
 std::vector<std::string> files_of_services(const std::string& path);

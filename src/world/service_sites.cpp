@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "src/base/name_text.hpp"
@@ -14,7 +15,7 @@
 namespace gpusched {
 namespace {
 
-constexpr double most_speed = 1e3, most_kb = 1e9;
+constexpr double most_speed = 1e3, most_kb = 1e9, longest_way_s = 1e9;
 constexpr std::uint32_t most_replicas_of_site = 10'000;
 constexpr std::array<NamedValue<SiteRule>, 4> rule_names{{{"nearest", SiteRule::nearest},
                                                           {"shortest", SiteRule::shortest},
@@ -37,7 +38,9 @@ class SitesOfService {
     std::vector<double> weights = read_origins(own);
     if (!own.good()) return {};
     check_rule(own);
+    found_.least_way.assign(found_.service.parts.size(), Time::max());
     for (const SiteId origin : origins_) add_ways(own, origin, request_kb * 1000, answer_kb * 1000);
+    check_reached(own);
     draw(weights, rng);
     return std::move(found_);
   }
@@ -53,6 +56,9 @@ class SitesOfService {
     own.require("at");
     own.read_members("at", [&](JsonFields& at, const std::string& name, const Json& value) {
       SitePart part{.site = site_at(at, name)};
+      for (const SitePart& before : found_.service.parts) {
+        if (before.site == part.site) at.refuse(name, "each site once");
+      }
       std::uint32_t most = 1;
       if (value.is_object()) {
         at.read_nested(name, value, [&](JsonFields& of) {
@@ -79,7 +85,9 @@ class SitesOfService {
     own.read_members("from", [&](JsonFields& from, const std::string& name, const Json&) {
       double weight = 0;
       from.read_above_zero(name, weight, 1e9);
-      origins_.push_back(site_at(from, name));
+      const SiteId site = site_at(from, name);
+      if (std::find(origins_.begin(), origins_.end(), site) != origins_.end()) from.refuse(name, "each site once");
+      origins_.push_back(site);
       weights.push_back(weight);
     });
     if (own.good() && origins_.empty()) own.refuse("from", "at least one site");
@@ -92,25 +100,48 @@ class SitesOfService {
       own.fail("rule", "expected a promise with within_s beside it");
   }
 
-  // Over the link alone.
-  [[nodiscard]] std::optional<Time> way(SiteId from, SiteId to, double bytes) const {
-    if (from == to) return Time{};
+  // Half the round trip, and the bytes over idle links.
+  struct OneWay {
+    Time trip{}, bytes{};
+  };
+  [[nodiscard]] std::optional<OneWay> way(JsonFields& own, SiteId from, SiteId to, double bytes) const {
+    if (from == to) return OneWay{};
     const SiteLink* const link = world_.link(from, to);
     if (link == nullptr) return std::nullopt;
-    return from_seconds(bytes / link->bytes_per_s) + Time{link->round_trip.us / 2};
+    const double width = std::min({link->bytes_per_s, world_.sites[from].uplink, world_.sites[to].downlink});
+    if (bytes / width > longest_way_s) {
+      own.fail("", "expected requests and answers that need at most 1e9 s from site to site");
+      return std::nullopt;
+    }
+    return OneWay{Time{link->round_trip.us / 2}, from_seconds(bytes / width)};
   }
 
   void add_ways(JsonFields& own, SiteId origin, double request_bytes, double answer_bytes) {
     std::vector<SiteWay> ways;
+    const auto rank = [&](const SiteWay& way) {
+      return std::tuple(way.there + way.back, found_.service.parts[way.part].site != origin, way.part);
+    };
     for (std::uint32_t part = 0; part < found_.service.parts.size(); ++part) {
       const SiteId site = found_.service.parts[part].site;
-      const auto there = way(origin, site, request_bytes), back = way(site, origin, answer_bytes);
-      if (there && back) ways.push_back({.part = part, .there = *there, .back = *back});
+      const auto there = way(own, origin, site, request_bytes), back = way(own, site, origin, answer_bytes);
+      if (!there || !back) continue;
+      ways.push_back({.part = part,
+                      .there = there->trip + there->bytes,
+                      .back = back->trip + back->bytes,
+                      .first_back = back->trip});
+      Time& least = found_.least_way[part];
+      least = std::min(least, ways.back().there + ways.back().back);
     }
-    std::stable_sort(ways.begin(), ways.end(),
-                     [](const SiteWay& a, const SiteWay& b) { return a.there + a.back < b.there + b.back; });
+    std::sort(ways.begin(), ways.end(), [&](const SiteWay& a, const SiteWay& b) { return rank(a) < rank(b); });
     if (ways.empty()) own.fail("from/" + names_[origin], "expected links to a site of \"at\" and back");
     found_.service.ways.push_back(std::move(ways));
+  }
+
+  void check_reached(JsonFields& own) const {
+    for (std::uint32_t part = 0; part < found_.service.parts.size(); ++part) {
+      if (found_.least_way[part] == Time::max())
+        own.fail("at/" + names_[found_.service.parts[part].site], "expected links to a site of \"from\" and back");
+    }
   }
 
   void draw(const std::vector<double>& weights, Rng& rng) {

@@ -15,18 +15,16 @@ namespace gpusched {
 struct ServiceSites {
   SiteService service;
   std::vector<std::uint32_t> most;  ///< replicas, by part
+  std::vector<Time> least_way;      ///< there and back from the nearest origin, likewise
 };
-
-/// How long something takes at that speed that takes `time` at 1.
-inline Time at_speed(Time time, double speed) { return speed == 1 ? time : from_seconds(to_seconds(time) / speed); }
 
 /// Reads the object "sites" of a service whose `requests` are as clients send them:
 ///   {"at": {"edge": 1, "cloud": {"most": 8, "speed": 2}}, "from": {"edge": 0.7, "office": 0.3},
 ///    "rule": "nearest", "shortest", "promise" or "cheapest", "request_kb": 200, "answer_kb": 1}
 /// `from` are parts of the requests, drawn by `rng`; without it, the first site of `at`. The way to another site takes
-/// half the round trip of the link there, and the bytes its full bandwidth; the answer likewise over the link back.
-/// Errors of `fields`: an unknown site, an origin that no site of `at` is linked with in both directions, a rule that
-/// needs the time of a promise.
+/// half the round trip of the link there, and its bytes as long as over idle links; the answer likewise over the link
+/// back. Errors of `fields`: an unknown site, one named twice, an origin or a site of `at` without links to the other
+/// and back, a rule that needs the time of a promise.
 ServiceSites read_service_sites(JsonFields& fields, const SiteWorld& world, const ServiceSpec& service, Rng rng);
 
 }  // namespace gpusched

@@ -197,6 +197,7 @@ struct SlowFederation {
   std::vector<Travel> travels;  // in the order of sending
   std::vector<std::uint32_t> sent;
   std::vector<std::size_t> left;
+  std::vector<Travel> came;  // at this second
 
   void run() {
     for (std::uint32_t i = 0; i < model->services.size(); ++i) {
@@ -213,6 +214,7 @@ struct SlowFederation {
     }
     for (std::int64_t now = 0; now < 50'000; ++now) {
       for (SlowSite& site : sites) site.run.now = now;
+      for (std::size_t i = 0; i < sent.size(); ++i) look(i, now);
       for (const Travel& travel : std::exchange(travels, {})) {
         if (travel.at == now)
           arrive(travel, now);
@@ -220,6 +222,7 @@ struct SlowFederation {
           travels.push_back(travel);
       }
       for (std::size_t i = 0; i < sent.size(); ++i) send(i, now);
+      came.clear();
       bool over = true;
       for (SlowSite& site : sites) {
         if (!site.run.is_over()) site.run.second();
@@ -241,6 +244,7 @@ struct SlowFederation {
     request.arrival = whole_seconds(now) - service.begin;
     site->model.services[i].requests.push_back(request);
     site->run.records[i].emplace_back();
+    came.push_back(travel);
     if (--left[travel.service] > 0) return;
     for (const SitePart& part : service.parts) {
       const auto [other, k] = place(part);
@@ -261,12 +265,23 @@ struct SlowFederation {
         travels.push_back(travel);
     }
   }
+  // Before anything comes at this second, where somebody will choose by it.
+  void look(std::size_t number, std::int64_t now) {
+    const SiteService& service = world->services[number];
+    if (service.rule == SiteRule::nearest || sent[number] == service.requests.size()) return;
+    if (SlowServices::s(service.begin + service.requests[sent[number]].arrival) != now) return;
+    for (const SitePart& part : service.parts) {
+      const auto [site, i] = place(part);
+      site->run.requests_happen(i);
+    }
+  }
   double expected(const SiteService& service, std::size_t number, const SiteWay& way) {
     const auto [site, i] = place(service.parts[way.part]);
-    site->run.requests_happen(i);
     const ServiceLoad load = site->run.load_of(i);
     std::int64_t coming = 0;
-    for (const Travel& travel : travels) coming += travel.service == number && travel.way.part == way.part ? 1 : 0;
+    for (const auto* some : {&travels, &came}) {
+      for (const Travel& travel : *some) coming += travel.service == number && travel.way.part == way.part ? 1 : 0;
+    }
     return detail::expected_latency(site->model.services[i], load, coming, way.there + way.back);
   }
   SiteWay choose(const SiteService& service, std::size_t number, std::uint32_t request) {

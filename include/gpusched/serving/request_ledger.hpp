@@ -87,7 +87,7 @@ class RequestLedger {
   [[nodiscard]] Time begin() const { return begin_; }
   /// Up to when it was moved.
   [[nodiscard]] Time now() const { return now_; }
-  /// As it was sent.
+  /// As it comes here.
   [[nodiscard]] const ServiceRequest& request(std::uint32_t number) const {
     return service_->is_told ? told_[number] : service_->requests[number];
   }

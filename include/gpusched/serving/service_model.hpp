@@ -28,7 +28,8 @@ struct ServiceRequest {
   std::uint32_t prompt_tokens = 0;  ///< of a log that tells them
   std::uint32_t output_tokens = 0;  ///< likewise; no scheduler sees them
   std::uint64_t session = 0;        ///< likewise, for a router
-  Time away{};                      ///< on its way to the replicas and back to its client, all together
+  Time away{};                      ///< on its way to the replicas and, answered, back to its client, all together
+  Time first_away{};                ///< the same of its first token
 };
 
 /// What becomes of the requests in service on a replica that a node takes with it, or that a policy preempts.

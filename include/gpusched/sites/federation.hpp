@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -84,6 +83,7 @@ class Federation {
       next_.push_back(state_.engines[site].next_event_time());
     }
     touched_.resize(sites.size());
+    silent_.resize(sites.size());
     if (options_.every > Time{}) next_round_ = state_.now + options_.every;
   }
 
@@ -150,6 +150,7 @@ class Federation {
   [[nodiscard]] bool consistent() const { return state_.consistent(); }
 
  private:
+  static constexpr std::uint32_t most_silent_instants = 65'536;
   using Stage = detail::JobTrack::Stage;
   using Due = std::pair<std::int64_t, std::uint32_t>;  // microseconds, and what
   using DueQueue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
@@ -275,9 +276,11 @@ class Federation {
 
   void move_requests(Time now) {
     if (requests_.next_time() != now) return;
-    requests_.move(now, state_.engines, [this](SiteId site) { look_again_.insert(site); });
-    for (const SiteId site : look_again_) next_[site] = state_.engines[site].next_event_time();
-    look_again_.clear();
+    std::vector<char> changed(state_.site_count());
+    requests_.move(now, state_.engines, [&changed](SiteId site) { changed[site] = 1; });
+    for (SiteId site = 0; site < state_.site_count(); ++site) {
+      if (changed[site] != 0) next_[site] = state_.engines[site].next_event_time();
+    }
   }
 
   void move_sites(Time now) {
@@ -293,7 +296,8 @@ class Federation {
       expect(site);  // else end_all() does, when the instant is applied
     const bool moved = engine.advance_to(state_.now);
     engine.tell_submitted(submitted_);
-    progress_[site].observe(engine.view(), engine.events());
+    // An instant that brings nothing is none, but where there are too many of them, as in simulate().
+    if (moved || ++silent_[site] % most_silent_instants == 0) progress_[site].observe(engine.view(), engine.events());
     touched_[site] = true;
     end_services(site);
     if (!moved) return;
@@ -309,9 +313,8 @@ class Federation {
         const Engine& engine = state_.engines[site];
         if (part.site != site || engine.services().closed(part.service) == Time::max()) continue;
         const ServiceSpec& spec = engine.services().model().services[part.service];
-        for (std::uint32_t row = spec.first_row; row < spec.first_row + spec.most; ++row) {
-          if (state_.tracks[row].stage != Stage::done) end(JobId{row}, site);
-        }
+        if (state_.tracks[spec.first_row].stage == Stage::done) continue;
+        for (std::uint32_t row = spec.first_row; row < spec.first_row + spec.most; ++row) end(JobId{row}, site);
       }
     }
   }
@@ -321,7 +324,8 @@ class Federation {
     const std::uint32_t here = state_.loads[site].done;
     const std::uint32_t all = state_.jobs->size() - (state_.done - here);
     const detail::SiteLoad& load = state_.loads[site];
-    const bool others_go_on = all - here > load.jobs + load.replicas - load.coming;
+    const bool others_go_on =
+        all - here > load.jobs + load.replicas - load.coming || requests_.next_time() != Time::max();
     state_.engines[site].expect(all, others_go_on);
   }
 
@@ -585,10 +589,10 @@ class Federation {
   AnyRouter router_;
   FederationOptions options_;
   std::vector<detail::ProgressWatch> progress_;
-  std::vector<Time> next_;     // event, by site
-  std::vector<char> touched_;  // by site: this instant is applied there, and it is yet to decide
+  std::vector<Time> next_;             // event, by site
+  std::vector<std::uint32_t> silent_;  // instants without events, by site
+  std::vector<char> touched_;          // by site: this instant is applied there, and it is yet to decide
   detail::SiteRequests requests_;
-  std::set<SiteId> look_again_;  // sites whose next event may be another one
   std::uint32_t submitted_ = 0;  // jobs, by now
   std::uint32_t routed_ = 0;     // those of lower ids were routed, or wait for others
   std::vector<JobId> ready_;     // the last job that they wait for has ended

@@ -70,14 +70,15 @@ class RouterView {
     return longest;
   }
   /// 0 where GPUs enough are free for all jobs that are there or on their way and for this one; else the predicted work
-  /// of all these over the site's GPUs in service, at most 10^9 s.
+  /// of all these over the site's GPUs in service that services leave, at most 10^9 s.
   [[nodiscard]] Time wait(JobId job, SiteId at) const {
     const detail::SiteLoad& load = state_->loads[at];
     const std::int64_t gpus = site(at).cluster().up_gpus();
     if (world().sites[at].is_unlimited || asked_milli(at) + shape(job).gpu_milli() <= gpus * whole_gpu) return {};
     constexpr Time longest = whole_seconds(1'000'000'000);
-    if (gpus == 0) return longest;
-    const SiteSum wait = load.backlog / (gpus * whole_gpu);
+    const MilliGpu for_jobs = gpus * whole_gpu - state_->asked_by_services(at);
+    if (for_jobs <= 0) return longest;
+    const SiteSum wait = load.backlog / for_jobs;
     return wait > longest.us ? longest : Time{static_cast<std::int64_t>(wait)};
   }
   /// When it would have ended: now() + the longer of transfer() and wait() + run_time().

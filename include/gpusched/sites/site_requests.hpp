@@ -24,15 +24,17 @@ inline double expected_latency(const ServiceSpec& service, const ServiceLoad& lo
 }
 
 /// A value that borrows the world. At one instant requests reach their sites, in the order in which they were sent;
-/// then others are sent, by service. One whose way takes no time reaches its site as it is sent. Sites are looked at as
-/// they are when all is over that ends at the instant, and before anything else of it.
+/// then others are sent, by service. One whose way takes no time reaches its site as it is sent. A rule that looks at
+/// sites sees them as they are when all is over that ends at the instant, and before anything else of it: what comes at
+/// the instant is on its way still.
 class SiteRequests {
  public:
   SiteRequests() = default;
   /// Times are from `origin` on.
   SiteRequests(const SiteWorld& world, Time origin) : world_(&world), origin_(origin) {
     for (const SiteService& service : world.services) {
-      runs_.push_back({.left = service.requests.size(), .coming = std::vector<std::int64_t>(service.parts.size())});
+      const std::vector<std::int64_t> none(service.parts.size());
+      runs_.push_back({.left = service.requests.size(), .coming = none, .came = none});
     }
   }
 
@@ -46,6 +48,11 @@ class SiteRequests {
   /// touch(site) for each site whose next event may be another one now.
   template <class Touch>
   void move(Time now, SiteEngines& engines, Touch touch) {
+    for (std::uint32_t i = 0; i < runs_.size(); ++i) {
+      Run& run = runs_[i];
+      for (std::int64_t& came : run.came) came = 0;
+      if (next_of(i) == now && service(i).rule != SiteRule::nearest) look(service(i), now, engines, touch);
+    }
     while (travels_.time() == now) arrive(travels_.take(), now, engines, touch);
     for (std::uint32_t i = 0; i < runs_.size(); ++i) {
       while (next_of(i) == now) send(i, now, engines, touch);
@@ -57,6 +64,7 @@ class SiteRequests {
     std::size_t sent = 0;                   // requests
     std::size_t left = 0;                   // that have not reached their site
     std::vector<std::int64_t> coming = {};  // on their way, by part
+    std::vector<std::int64_t> came = {};    // at this instant, likewise
   };
   struct Travel {
     std::uint32_t service = 0;
@@ -72,10 +80,18 @@ class SiteRequests {
   }
 
   template <class Touch>
+  static void look(const SiteService& service, Time now, SiteEngines& engines, Touch& touch) {
+    for (const SitePart& part : service.parts) {
+      engines[part.site].look_at_requests(part.service, now);
+      touch(part.site);
+    }
+  }
+
+  template <class Touch>
   void send(std::uint32_t number, Time now, SiteEngines& engines, Touch& touch) {
     Run& run = runs_[number];
     const auto request = static_cast<std::uint32_t>(run.sent++);
-    const SiteWay& way = choose(number, request, now, engines, touch);
+    const SiteWay& way = choose(number, request, engines);
     ++run.coming[way.part];
     const Travel travel{number, request, way};
     if (way.there == Time{}) return arrive(travel, now, engines, touch);
@@ -89,11 +105,13 @@ class SiteRequests {
     ServiceRequest request = own.requests[travel.request];
     request.arrival = now - (origin_ + own.begin);
     request.away = travel.way.there + travel.way.back;
-    if (part.speed != 1) request.work = from_seconds(to_seconds(request.work) / part.speed);
+    request.first_away = travel.way.there + travel.way.first_back;
+    request.work = at_speed(request.work, part.speed);
     engines[part.site].tell_request(part.service, request);
     touch(part.site);
     Run& run = runs_[travel.service];
     --run.coming[travel.way.part];
+    ++run.came[travel.way.part];
     if (--run.left > 0) return;
     for (const SitePart& each : own.parts) {
       engines[each.site].end_requests(each.service, now);
@@ -101,8 +119,7 @@ class SiteRequests {
     }
   }
 
-  template <class Touch>
-  const SiteWay& choose(std::uint32_t number, std::uint32_t request, Time now, SiteEngines& engines, Touch& touch) {
+  [[nodiscard]] const SiteWay& choose(std::uint32_t number, std::uint32_t request, const SiteEngines& engines) const {
     const SiteService& own = service(number);
     const std::vector<SiteWay>& ways = own.ways[own.origins[request]];
     if (ways.size() == 1 || own.rule == SiteRule::nearest) return ways.front();
@@ -112,13 +129,13 @@ class SiteRequests {
     double least_s = never, least_usd = never;
     for (const SiteWay& way : ways) {
       const SitePart& part = own.parts[way.part];
-      Engine& engine = engines[part.site];
-      engine.look_at_requests(part.service, now);
-      touch(part.site);
+      const Engine& engine = engines[part.site];
       const ServiceSpec& spec = engine.services().model().services[part.service];
       const auto [ready, starting] = engine.services().replicas(part.service);
       const ServiceLoad load = engine.services().requests(part.service).load(ready, starting);
-      const double expected = expected_latency(spec, load, runs_[number].coming[way.part], way.there + way.back);
+      const Run& run = runs_[number];
+      const double expected =
+          expected_latency(spec, load, run.coming[way.part] + run.came[way.part], way.there + way.back);
       if (expected < least_s) shortest = &way;
       least_s = std::min(least_s, expected);
       if (own.rule == SiteRule::shortest || expected > to_seconds(spec.promise->within)) continue;

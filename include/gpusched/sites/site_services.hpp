@@ -16,7 +16,7 @@ namespace gpusched {
 /// How a request finds its site, of those that its origin reaches. What is expected of a site is
 /// detail::expected_latency().
 enum class SiteRule : std::uint8_t {
-  nearest,   ///< the shortest way there and back: its own site where that serves
+  nearest,   ///< the shortest way there and back; of equal ones its own site
   shortest,  ///< the least expected latency
   promise,   ///< the nearest whose expected latency is promised; where none is, as shortest
   cheapest,  ///< of those whose expected latency is promised, the cheapest GPU hour; where none is, as shortest
@@ -34,8 +34,12 @@ struct SitePart {
 struct SiteWay {
   std::uint32_t part = 0;  ///< of SiteService::parts
   Time there{};            ///< from the client to the site, with the bytes of a request
-  Time back{};             ///< for the answer
+  Time back{};             ///< for the whole answer
+  Time first_back{};       ///< for its first token
 };
+
+/// How long something takes at that speed that takes `time` at 1.
+inline Time at_speed(Time time, double speed) { return speed == 1 ? time : from_seconds(to_seconds(time) / speed); }
 
 /// One service.
 struct SiteService {
@@ -44,8 +48,8 @@ struct SiteService {
   SiteRule rule = SiteRule::nearest;            ///< where requests go
   std::vector<ServiceRequest> requests = {};    ///< as clients send them, by time; at least one
   std::vector<std::uint32_t> origins = {};      ///< by request: number in `ways`
-  std::vector<std::vector<SiteWay>> ways = {};  ///< by origin: by way there and back, then by part; at least one each
-  std::vector<SitePart> parts = {};             ///< by site
+  std::vector<std::vector<SiteWay>> ways = {};  ///< by origin, from the nearest on; at least one each
+  std::vector<SitePart> parts = {};             ///< at distinct sites
 };
 
 }  // namespace gpusched

@@ -251,15 +251,14 @@ struct SiteState {
   // ---- loads ----
 
   [[nodiscard]] bool is_replica(JobId job) const { return index(job) < jobs->replicas(); }
-  /// GPUs of the replicas that are asked for at a site.
+  /// GPUs of the replicas at a site that are asked for, or hold them still.
   [[nodiscard]] MilliGpu asked_by_services(SiteId site) const {
     MilliGpu sum = 0;
     for (const SiteService& service : world->services) {
       for (const SitePart& part : service.parts) {
         if (part.site != site) continue;
-        const auto [ready, starting] = engines[site].services().replicas(part.service);
         const ServiceSpec& spec = engines[site].services().model().services[part.service];
-        sum += (ready + starting) * jobs->shape(JobId{spec.first_row}).gpu_milli();
+        sum += engines[site].services().asked_for(part.service) * jobs->shape(JobId{spec.first_row}).gpu_milli();
       }
     }
     return sum;

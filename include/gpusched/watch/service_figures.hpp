@@ -82,7 +82,7 @@ inline std::int64_t later_tokens(const RequestLedger& queue, std::uint32_t reque
 
 // To the client, as latency_of().
 inline Time first_token_of(const RequestLedger& queue, std::uint32_t request) {
-  return queue.records()[request].first_token - queue.arrival(request) + queue.request(request).away;
+  return queue.records()[request].first_token - queue.arrival(request) + queue.request(request).first_away;
 }
 
 // Precondition: the service has a promise.
@@ -138,10 +138,11 @@ class FiguresOfService {
     figures_.gpu_hours += static_cast<double>(held) / milli_us_per_gpu_hour;
     const auto gpus = static_cast<double>(engine.jobs().shape(JobId{service.first_row}).gpu_milli()) / whole_gpu;
     figures_.lower_bound_gpu_hours += gpus * lower_bound_replica_s(service, queue) / 3600;
-    const Time span = engine.services().closed(number) - queue.begin();
-    if (span.us > 0) figures_.mean_replicas += static_cast<double>(queue.open_us()) / static_cast<double>(span.us);
+    span_ = std::max(span_, engine.services().closed(number) - queue.begin());
+    open_us_ += queue.open_us();
   }
   [[nodiscard]] ServiceFigures figures() && {
+    if (span_.us > 0) figures_.mean_replicas = static_cast<double>(open_us_) / static_cast<double>(span_.us);
     const double count = static_cast<double>(latencies_us_.size()) * 1e6;
     if (count > 0) {
       figures_.mean_latency_s = static_cast<double>(sum(latencies_us_)) / count;
@@ -204,6 +205,8 @@ class FiguresOfService {
 
   ServiceFigures figures_;
   std::vector<std::int64_t> latencies_us_, firsts_us_, each_ns_;
+  Time span_{};  // the longest
+  std::int64_t open_us_ = 0;
   WideInt waits_ = 0;
   double sum_first_s_ = 0, sum_each_s_ = 0, in_time_ = 0;
   bool is_llm_ = false;

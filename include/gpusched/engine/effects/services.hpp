@@ -86,6 +86,11 @@ class Services {
     const std::int32_t ready = count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
     return {ready, active(spec) - ready};
   }
+  /// Those that are asked for, or that end when what they serve is done.
+  [[nodiscard]] std::int32_t asked_for(std::uint32_t service) const {
+    const ServiceSpec& spec = model_->services[service];
+    return active(spec) + static_cast<std::int32_t>(runs_[service].draining);
+  }
   /// When the last request of a service was answered or left, or the first instant where another engine serves it;
   /// Time::max(): not yet.
   [[nodiscard]] Time closed(std::uint32_t service) const { return runs_[service].closed; }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -97,12 +98,36 @@ class SlowLimits {
       const bool may_think = phase == JobPhase::future && jobs_.dependencies().delay(job) > Time{};
       if (waits_for_others || may_think) continue;
       const bool may = may_run(job, view.shape(job), view);
+      if (may && phase == JobPhase::future && is_put_off(job)) continue;
       if (may != (phase == JobPhase::pending)) {
         return "job " + std::to_string(i) +
                (may ? " waits for a limit that does not hold it back" : " waits in its queue");
       }
     }
     return std::nullopt;
+  }
+
+  // Notes who was held back at this instant, and how often. Who was so often waits for another instant, or for the
+  // decision after its events.
+  void note(const View& view) {
+    if (view.now() != instant_) {
+      std::erase_if(turns_, [](const auto& turns) { return turns.second < most_turns; });
+      old_turns_ = std::exchange(turns_, {});
+      instant_ = view.now();
+      decisions_ = 0;
+    } else {
+      old_turns_ = {};
+    }
+    ++decisions_;
+    for (const Event& event : view.events()) {
+      if (event.kind == EventKind::withdraw) ++turns_[event.job];
+    }
+  }
+  // At this instant.
+  [[nodiscard]] std::uint32_t decisions() const { return decisions_; }
+  [[nodiscard]] bool is_put_off(JobId job) const {
+    const auto now = turns_.find(job);
+    return old_turns_.contains(job) || (now != turns_.end() && now->second >= most_turns);
   }
 
   // The first one is what was submitted at this instant. A job is refused if too many of those that share a rule with
@@ -137,8 +162,13 @@ class SlowLimits {
   }
 
  private:
+  static constexpr std::uint32_t most_turns = 4;
+
   const JobTable& jobs_;
   const Cluster& cluster_;
+  Time instant_ = Time::max();
+  std::uint32_t decisions_ = 0;
+  std::map<JobId, std::uint32_t> turns_, old_turns_;  // of this instant, of the one before
 };
 
 std::optional<std::string> fault_of_limits(const Contestant& contestant, const RandomWorld& world,
@@ -158,6 +188,8 @@ std::optional<std::string> fault_of_limits(const Contestant& contestant, const R
     for (std::uint32_t i = 0; i < seen; ++i) there[i] = there[i] && view.phase(JobId{i}) != JobPhase::done;
     if (auto wrong = slow.fault_of_submissions(view, seen, engine, there)) return wrong;
     seen = view.arrived();
+    slow.note(view);
+    if (slow.decisions() > 1000) return "time stands still";
     // Who has another priority since this instant leaves its queue after the decision.
     const bool is_settled = std::none_of(view.events().begin(), view.events().end(),
                                          [](const Event& event) { return event.kind == EventKind::reprioritize; });

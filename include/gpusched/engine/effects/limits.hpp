@@ -29,9 +29,12 @@ namespace detail {
 /// no policy sees it, so that it blocks nobody (Slurm's reasons QOSMaxJobsPerUserLimit and the like). It takes its
 /// place again when it may run. A decision that starts one job too many has that start refused. What a decision started
 /// counts at once; who is held back is settled before the next decision, which follows at the same instant if that
-/// changed. A job whose submission exceeds a limit, or that exceeds one by itself, is refused and is done (Slurm's
-/// MaxSubmitJobs, and the QOS flag DenyOnLimit). A replica of a service is held back as a job is, and nobody submits
-/// it: it is never refused. Source: slurm.schedmd.com/resource_limits.html.
+/// changed. A policy may think better of it each time (two jobs outrank each other while they wait, as a start costs
+/// time; or the job that limits let in and out changes its plan): a job that was held back several times at one instant
+/// stays so until something else happens, or time would stand still. A job whose submission exceeds a limit, or that
+/// exceeds one by itself, is refused and is done (Slurm's MaxSubmitJobs, and the QOS flag DenyOnLimit). A replica of a
+/// service is held back as a job is, and nobody submits it: it is never refused. Source:
+/// slurm.schedmd.com/resource_limits.html.
 class Limits {
  public:
   /// No limits.
@@ -163,13 +166,22 @@ class Limits {
       if (kernel.is_reprioritized(job)) {
         mark(jobs_[index(job)]);
       } else {
+        count_turn(jobs_[index(job)], kernel.state.now);
         kernel.hold_back(job);
       }
     }
-    for (const JobId job : join) kernel.let_go(job);
+    for (const JobId job : join) {
+      if (takes_turns(jobs_[index(job)], kernel.state.now)) {
+        put_off_.push_back(job);
+        put_off_at_ = kernel.state.now;
+      } else {
+        kernel.let_go(job);
+      }
+    }
   }
   template <class Kernel>
   void react(Kernel& kernel) {
+    if (!put_off_.empty()) look_again(kernel);
     if (!changed_.empty()) due_ = kernel.state.now;
   }
 
@@ -203,6 +215,7 @@ class Limits {
 
  private:
   static constexpr LimitAmounts nothing{.gpu_milli = 0, .cpu_milli = 0, .memory_mib = 0, .jobs = 0};
+  static constexpr std::uint32_t most_turns = 4;  // at one instant; runs that settle take up to three
 
   enum class Stay : std::uint8_t { elsewhere, queue, back };
 
@@ -211,6 +224,8 @@ class Limits {
     std::uint32_t slot = 0;          ///< in the list of its group that its stay names
     Stay stay = Stay::elsewhere;
     std::uint32_t refused_by = no_index;
+    std::uint32_t turns = 0;  ///< how often it was held back at the instant `turned`
+    Time turned = Time::max();
     LimitAmounts has = nothing;  ///< while it runs
   };
   // Jobs of the same limits that ask for the same: all of them may run, or none.
@@ -276,6 +291,26 @@ class Limits {
     }
   }
 
+  static void count_turn(Job& job, Time now) {
+    job.turns = job.turned == now ? job.turns + 1 : 1;
+    job.turned = now;
+  }
+  static bool takes_turns(const Job& job, Time now) { return job.turned == now && job.turns >= most_turns; }
+
+  // Something has happened since, or nothing more will: those that were put off may be let go. An instant without
+  // events is none: a run that has just begun may bring one soon, again and again.
+  template <class Kernel>
+  GPUSCHED_RARE void look_again(Kernel& kernel) {
+    const auto& state = kernel.state;
+    if (state.now == put_off_at_) arrived_ = state.arrived;
+    const bool happened = state.now != put_off_at_ && (!state.events.empty() || state.arrived != arrived_);
+    if (!happened && kernel.next_event_time() != Time::max()) return;
+    for (const JobId job : std::exchange(put_off_, {})) {
+      mark(jobs_[index(job)]);
+      jobs_[index(job)].turned = Time::max();
+    }
+  }
+
   [[nodiscard]] std::vector<JobId>& list_of(const Job& job) {
     Group& group = groups_[job.group];
     return job.stay == Stay::queue ? group.in_queue : group.back;
@@ -306,8 +341,11 @@ class Limits {
   std::map<std::tuple<std::uint32_t, MilliGpu, std::int64_t, std::int64_t>, std::uint32_t> numbers_;  // of groups
   std::vector<std::uint32_t> changed_;                                                                // buckets
   Time due_ = Time::max();
+  std::vector<JobId> put_off_;  // until something happens after that
+  Time put_off_at_ = Time::max();
   HeldBack held_back_;
   std::uint32_t replicas_ = 0;
+  std::uint32_t arrived_ = 0;  // by the end of that instant
 };
 
 }  // namespace detail

@@ -283,6 +283,8 @@ Result<void> check_conditions_of_sites(const ConditionOptions& options) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string& path = rows[i].path;
     if (path.starts_with("preemption.") || path == "kill_at_limit") continue;
+    if (path == "services" && !options.services.empty())
+      return bad_option(path, "is not taken beside sites; gpusched federate has services over them");
     const bool is_count = path == "placement" && options.placement == count_placement;
     if (is_count || (path != "placement" && field_json(rows[i]) != field_json(plain[i])))
       return bad_option(path, "is not taken beside sites, whose file says what each of them has");

@@ -328,7 +328,7 @@ class ServiceReader {
       // A step is rounded to a microsecond.
       const double needed_s = quantile_s(std::move(times_s));
       if (promised != Time::max())
-        check_time(key, promised == spec.promise->within ? with_way_s(needed_s) : needed_s, promised + Time{1});
+        check_time(key, time == &LlmAloneTimes::all_s ? with_way_s(needed_s) : needed_s, promised + Time{1});
     };
     check("within_s", &LlmAloneTimes::all_s, spec.promise->within);
     check("first_token_s", &LlmAloneTimes::first_token_s, spec.promise->first_token);

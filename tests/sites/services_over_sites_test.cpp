@@ -104,7 +104,7 @@ struct EdgeAndCloud {
     const SitesRun run(jobs, world, {single_gpus(1), single_gpus(1)}, model);
     EXPECT_EQ(run.end, FederationEnd::finished);
     std::vector<double> all;
-    for (const std::int64_t us : detail::latencies_us(run.federation.engine(part).services().requests(part)))
+    for (const std::int64_t us : gpusched::detail::latencies_us(run.federation.engine(part).services().requests(part)))
       all.push_back(static_cast<double>(us) / 1000);
     return all;
   }
@@ -282,7 +282,7 @@ struct SlowFederation {
     for (const auto* some : {&travels, &came}) {
       for (const Travel& travel : *some) coming += travel.service == number && travel.way.part == way.part ? 1 : 0;
     }
-    return detail::expected_latency(site->model.services[i], load, coming, way.there + way.back);
+    return gpusched::detail::expected_latency(site->model.services[i], load, coming, way.there + way.back);
   }
   SiteWay choose(const SiteService& service, std::size_t number, std::uint32_t request) {
     const std::vector<SiteWay>& ways = service.ways[service.origins[request]];

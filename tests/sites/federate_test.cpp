@@ -93,6 +93,7 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
 TEST(Federate, OneSiteServesAsItsClusterDoes) {
   const TempFolder folder;
   folder.write("jobs.csv", job_rows);
+  folder.write("homes.csv", "job_id,data_gb\n0,10\n");
   const std::string service = R"({"services": [{"name": "s", "requests": {"rate_per_s": 2, "duration_s": 600},
       "serves": {"mean_s": 0.7}, "promise": {"part": 0.9, "within_s": 3}, "replica": {"gpus": 1}, "least": 0,
       "start": {"cold_s": 5}, "autoscaler": {"rule": "kpa"}, )";
@@ -120,7 +121,7 @@ TEST(Federate, OneSiteServesAsItsClusterDoes) {
     options.services = folder.write("over.json", service + R"("sites": {"at": {"eu": 4}}}], "list_requests": true})");
     const RouterRun run = federate(folder, options,
                                    R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
-                                       "home": {"by": "user"}})");
+                                       "home": {"by": "user"}, "jobs": "homes.csv"})");
     EXPECT_EQ(run.histories[0].value(), runs->front().history_hash) << policy;
     EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *runs->front().metrics.carbon_kg);
     EXPECT_EQ(run.accounts[0].jobs, 6u);

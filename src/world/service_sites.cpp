@@ -48,7 +48,7 @@ class SitesOfService {
  private:
   SiteId site_at(JsonFields& own, const std::string& name) const {
     const auto at = std::find(names_.begin(), names_.end(), name_text(name));
-    if (at == names_.end()) own.refuse(name, "the name of a site" + suggest_nearest(name, names_));
+    if (at == names_.end()) own.fail(name, "expected the name of a site" + suggest_nearest(name, names_));
     return at == names_.end() ? no_site : static_cast<SiteId>(at - names_.begin());
   }
 
@@ -57,7 +57,7 @@ class SitesOfService {
     own.read_members("at", [&](JsonFields& at, const std::string& name, const Json& value) {
       SitePart part{.site = site_at(at, name)};
       for (const SitePart& before : found_.service.parts) {
-        if (before.site == part.site) at.refuse(name, "each site once");
+        if (before.site == part.site) at.fail(name, "expected each site once");
       }
       std::uint32_t most = 1;
       if (value.is_object()) {
@@ -86,7 +86,8 @@ class SitesOfService {
       double weight = 0;
       from.read_above_zero(name, weight, 1e9);
       const SiteId site = site_at(from, name);
-      if (std::find(origins_.begin(), origins_.end(), site) != origins_.end()) from.refuse(name, "each site once");
+      if (std::find(origins_.begin(), origins_.end(), site) != origins_.end())
+        from.fail(name, "expected each site once");
       origins_.push_back(site);
       weights.push_back(weight);
     });

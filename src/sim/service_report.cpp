@@ -127,16 +127,12 @@ std::string services_csv(const std::vector<ServiceFigures>& services, const std:
 
 std::string requests_header() { return "request,arrival_s,start_s,first_token_s,end_s,outcome,replica,retries\n"; }
 
-void append_requests(std::string& text, const RequestLedger& queue, const std::string& first, bool ways) {
+void append_requests(std::string& text, const RequestLedger& queue,
+                     const std::function<std::string(std::uint32_t)>& first) {
   text.reserve(text.size() + queue.records().size() * 64);
   for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
     const RequestRecord& record = queue.records()[request];
-    text += first;
-    if (ways) {
-      append_seconds(text, queue.request(request).away);
-      text += ',';
-    }
-    append_integer(text, request);
+    text += first(request);
     append_seconds(text += ',', queue.arrival(request));
     text += ',';
     if (record.start != Time::max()) append_seconds(text, record.start);
@@ -157,9 +153,10 @@ std::string requests_csv(const Engine& engine) {
   std::string text = "service," + requests_header();
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    std::string first;
-    append_csv_field(first, model.services[i].name);
-    append_requests(text, engine.services().requests(i), first + ',');
+    std::string name;
+    append_csv_field(name, model.services[i].name);
+    append_requests(text, engine.services().requests(i),
+                    [&](std::uint32_t request) { return name + ',' + std::to_string(request); });
   }
   return text;
 }

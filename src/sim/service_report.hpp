@@ -2,6 +2,8 @@
 /// What a replay says of services: a table, JSON, services.csv and requests.csv.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -36,10 +38,11 @@ std::string services_csv(const std::vector<ServiceFigures>& services, const std:
 
 /// requests.csv: a row for each request, by service and arrival. Precondition: engine.has_services().
 std::string requests_csv(const Engine& engine);
-/// Its first line, and the rows of one service behind `text`, each begun with `first` and, where asked for, how long
-/// the request was on its way (ServiceRequest::away). \{
+/// Its first line, and the rows of one service behind `text`, each begun with what `first` says of the request of that
+/// number, which ends with the number to write. \{
 std::string requests_header();
-void append_requests(std::string& text, const RequestLedger& queue, const std::string& first, bool ways = false);
+void append_requests(std::string& text, const RequestLedger& queue,
+                     const std::function<std::string(std::uint32_t)>& first);
 /// \}
 
 }  // namespace gpusched

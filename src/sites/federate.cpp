@@ -119,12 +119,22 @@ class SiteWatch {
   RouterRun* run_;
 };
 
+std::string first_left(const FederateInput& input, const Federation& federation) {
+  for (std::uint32_t i = 0; i < input.trace.jobs.size(); ++i) {
+    const SiteId site = federation.site_of(JobId{i});
+    if (site != no_site && federation.engine(site).view().phase(JobId{i}) == JobPhase::done) continue;
+    return ", first '" + input.trace.jobs.external_id(JobId{i}) + "'" +
+           (site == no_site ? "" : " at site '" + input.sites.world.sites[site].name + "'");
+  }
+  return {};
+}
+
 std::string why(FederationEnd end, const FederateInput& input, const Federation& federation) {
   const std::uint32_t rows = input.trace.jobs.size() - federation.finished();
   const std::string left = std::to_string(rows) + (input.services.is_empty() ? " jobs" : " jobs and replicas");
   switch (end) {
-    case FederationEnd::waits: return "left " + left + " waiting for ever";
-    case FederationEnd::goes_on: return "leaves " + left + " unfinished for ever";
+    case FederationEnd::waits: return "left " + left + " waiting for ever" + first_left(input, federation);
+    case FederationEnd::goes_on: return "leaves " + left + " unfinished for ever" + first_left(input, federation);
     case FederationEnd::stopped: return "was interrupted";
     case FederationEnd::wrong_router: {
       const JobId job = federation.wrong_route();

@@ -164,46 +164,73 @@ std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
   return jobs_csv(file);
 }
 
-// With the bills of its replicas, where the power of some site is known.
-Json row_of(const RouterRun& run, const ServiceFigures& figures) {
+// With the bills of its replicas as in a replay; `gpus_usd` also for GPU hours at the price of its site.
+Json row_of(const RouterRun& run, const ServiceFigures& figures, double gpus_usd) {
   Json row = service_json(figures);
-  bool knows_power = false;
-  for (SiteId site = 0; site < run.federation->site_count(); ++site)
-    knows_power = knows_power || run.federation->engine(site).knows_power();
-  if (!knows_power) return row;
-  row["energy_kwh"] = figures.bill.kwh();
-  row["carbon_kg"] = figures.bill.carbon_kg();
-  row["cost_usd"] = figures.bill.usd();
+  const auto of_sites = [&](auto&& knows) {
+    bool any = false;
+    for (SiteId site = 0; site < run.federation->site_count(); ++site)
+      any = any || (run.federation->engine(site).knows_power() && knows(run.federation->engine(site).power().model()));
+    return any;
+  };
+  if (of_sites([](const PowerModel&) { return true; })) row["energy_kwh"] = figures.bill.kwh();
+  if (of_sites([](const PowerModel& model) { return model.knows_carbon(); }))
+    row["carbon_kg"] = figures.bill.carbon_kg();
+  if (of_sites([](const PowerModel& model) { return model.knows_money(); }))
+    row["electricity_usd"] = figures.bill.electricity_usd();
+  row["gpus_usd"] = gpus_usd;
   return row;
+}
+
+// Visits each service at each of its sites, and in total: visit(service, site, row).
+template <class Visit>
+void for_each_service_row(const FederateInput& input, const RouterRun& run, Visit visit) {
+  for (std::size_t i = 0; i < run.services.size(); ++i) {
+    const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
+    double sum_usd = 0;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Site& site = input.sites.world.sites[parts[k].site];
+      const ServiceFigures& own = run.services[i].at[k];
+      const double usd = own.bill.rent_usd() + own.gpu_hours * site.usd_per_gpu_h;
+      sum_usd += usd;
+      visit(own, site.name, row_of(run, own, usd));
+    }
+    visit(run.services[i].all, "total", row_of(run, run.services[i].all, sum_usd));
+  }
 }
 
 // A row for each service at each of its sites, and one at "total".
 std::string services_csv_of(const FederateInput& input, const RouterRun& run) {
   std::string text;
-  const auto add = [&](const std::string& site, const ServiceFigures& figures) {
-    const Json row = row_of(run, figures);
+  for_each_service_row(input, run, [&](const ServiceFigures& figures, const std::string& site, const Json& row) {
     if (text.empty()) text = "service,site" + names_of_row(row) + '\n';
     append_csv_field(text, figures.name);
     append_csv_field(text += ',', site);
     text += cells_of_row(row) + '\n';
-  };
-  for (std::size_t i = 0; i < run.services.size(); ++i) {
-    const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
-    for (std::size_t k = 0; k < parts.size(); ++k)
-      add(input.sites.world.sites[parts[k].site].name, run.services[i].at[k]);
-    add("total", run.services[i].all);
-  }
+  });
   return text;
 }
 
 std::string requests_csv_of(const FederateInput& input, const RouterRun& run) {
-  std::string text = "service,site,away_s," + requests_header();
-  for (const SiteService& service : input.sites.world.services) {
-    for (const SitePart& part : service.parts) {
-      std::string first;
-      append_csv_field(first, service.name);
-      append_csv_field(first += ',', input.sites.world.sites[part.site].name);
-      append_requests(text, run.federation->engine(part.site).services().requests(part.service), first + ',', true);
+  const SiteWorld& world = input.sites.world;
+  const Time origin = input.trace.jobs.submit(JobId{0});
+  std::string text = "service,site,from,sent_s,away_s," + requests_header();
+  for (std::uint32_t i = 0; i < world.services.size(); ++i) {
+    const SiteService& service = world.services[i];
+    for (std::uint32_t k = 0; k < service.parts.size(); ++k) {
+      const SitePart& part = service.parts[k];
+      const RequestLedger& queue = run.federation->engine(part.site).services().requests(part.service);
+      append_requests(text, queue, [&](std::uint32_t request) {
+        const std::uint32_t number = run.federation->request_number(i, k, request);
+        std::string first;
+        append_csv_field(first, service.name);
+        append_csv_field(first += ',', world.sites[part.site].name);
+        append_csv_field(first += ',', world.sites[service.from[service.origins[number]]].name);
+        append_seconds(first += ',', origin + service.begin + service.requests[number].arrival);
+        append_seconds(first += ',', queue.request(request).away);
+        append_integer(first += ',', number);
+        return first;
+      });
     }
   }
   return text;
@@ -211,13 +238,11 @@ std::string requests_csv_of(const FederateInput& input, const RouterRun& run) {
 
 Json services_json_of(const FederateInput& input, const RouterRun& run) {
   Json all = Json::object();
-  for (std::size_t i = 0; i < run.services.size(); ++i) {
-    const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
-    Json sites = Json::object();
-    for (std::size_t k = 0; k < parts.size(); ++k)
-      sites[input.sites.world.sites[parts[k].site].name] = row_of(run, run.services[i].at[k]);
-    all[run.services[i].all.name] = {{"sites", std::move(sites)}, {"total", row_of(run, run.services[i].all)}};
-  }
+  for_each_service_row(input, run, [&](const ServiceFigures& figures, const std::string& site, Json row) {
+    Json& own = all[figures.name];
+    if (own.is_null()) own = {{"sites", Json::object()}};
+    (site == "total" ? own["total"] : own["sites"][site]) = std::move(row);
+  });
   return all;
 }
 
@@ -228,8 +253,9 @@ std::string services_table_of(const FederateInput& input, const std::vector<Rout
                   3);
   const auto add = [&](const RouterRun& run, const std::string& site, const ServiceFigures& of) {
     table.add({run.router, of.name, site, human_count(of.requests.injected),
-               human_count(of.requests.dropped + of.requests.timed_out), fixed(1e3 * of.mean_latency_s, 1),
-               fixed(1e3 * of.p99_latency_s, 1),
+               human_count(of.requests.dropped + of.requests.timed_out),
+               of.requests.completed > 0 ? fixed(1e3 * of.mean_latency_s, 1) : "-",
+               of.requests.completed > 0 ? fixed(1e3 * of.p99_latency_s, 1) : "-",
                of.slo_attainment ? fixed(100 * *of.slo_attainment, 2) + "%" + (of.kept == false ? "!" : "") : "-",
                fixed(of.mean_replicas, 2), fixed(of.gpu_hours, 1)});
   };

@@ -297,7 +297,6 @@ class ServiceReader {
       parts.push_back(std::move(own));
     }
     over_sites = std::move(found.service);
-    least_way_ = std::move(found.least_way);
   }
 
   // The time of service that the promised part of the requests needs if nobody waits.
@@ -313,13 +312,17 @@ class ServiceReader {
       needed_s = quantile_s(works_s());
     check_time("within_s", with_way_s(needed_s), spec.promise->within);
   }
-  // At the site where that is over first.
+  // With the way, at the site where that is over first; of the clients for whom it takes longest.
   [[nodiscard]] double with_way_s(double needed_s) const {
     if (sites_ == nullptr) return needed_s;
-    double least_s = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < least_way_.size(); ++i)
-      least_s = std::min(least_s, to_seconds(least_way_[i]) + needed_s / over_sites.parts[i].speed);
-    return least_s;
+    double worst_s = 0;
+    for (const std::vector<SiteWay>& ways : over_sites.ways) {
+      double least_s = std::numeric_limits<double>::infinity();
+      for (const SiteWay& way : ways)
+        least_s = std::min(least_s, to_seconds(way.there + way.back) + needed_s / over_sites.parts[way.part].speed);
+      worst_s = std::max(worst_s, least_s);
+    }
+    return worst_s;
   }
   void check_engine() {
     const auto check = [&](const char* key, double LlmAloneTimes::*time, Time promised) {
@@ -360,7 +363,6 @@ class ServiceReader {
   Rng rng_;
   MemoryParts memory_;
   const SiteWorld* sites_;
-  std::vector<Time> least_way_;  // by part
   ServedBy served_;
   RequestLog log_;
   std::vector<LlmAloneTimes> alone_;  // by request, of an LLM engine

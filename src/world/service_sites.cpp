@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -35,13 +36,13 @@ class SitesOfService {
     own.read("request_kb", request_kb, 0, most_kb);
     own.read("answer_kb", answer_kb, 0, most_kb);
     read_places(own);
-    std::vector<double> weights = read_origins(own);
+    read_origins(own);
     if (!own.good()) return {};
     check_rule(own);
     found_.least_way.assign(found_.service.parts.size(), Time::max());
-    for (const SiteId origin : origins_) add_ways(own, origin, request_kb * 1000, answer_kb * 1000);
+    for (const SiteId origin : found_.service.from) add_ways(own, origin, request_kb * 1000, answer_kb * 1000);
     check_reached(own);
-    draw(weights, rng);
+    draw(rng);
     return std::move(found_);
   }
 
@@ -72,27 +73,33 @@ class SitesOfService {
       found_.service.parts.push_back(part);
       found_.most.push_back(most);
     });
+    order_by_site();
     if (own.good() && found_.service.parts.empty()) own.refuse("at", "at least one site");
   }
 
-  std::vector<double> read_origins(JsonFields& own) {
-    std::vector<double> weights;
-    if (!own.has("from") && own.good()) {
-      own.find("from");
-      origins_ = {found_.service.parts.front().site};
-      return {1};
-    }
+  // The order of keys means nothing.
+  void order_by_site() {
+    std::vector<std::pair<SitePart, std::uint32_t>> both;
+    for (std::size_t i = 0; i < found_.most.size(); ++i) both.emplace_back(found_.service.parts[i], found_.most[i]);
+    std::sort(both.begin(), both.end(), [](const auto& a, const auto& b) { return a.first.site < b.first.site; });
+    for (std::size_t i = 0; i < both.size(); ++i) std::tie(found_.service.parts[i], found_.most[i]) = both[i];
+  }
+
+  void read_origins(JsonFields& own) {
+    if (!own.good()) return;
+    std::map<SiteId, double> weights;
+    if (!own.has("from") && found_.service.parts.size() == 1) weights[found_.service.parts.front().site] = 1;
+    if (found_.service.parts.size() > 1) own.require("from");
     own.read_members("from", [&](JsonFields& from, const std::string& name, const Json&) {
       double weight = 0;
       from.read_above_zero(name, weight, 1e9);
-      const SiteId site = site_at(from, name);
-      if (std::find(origins_.begin(), origins_.end(), site) != origins_.end())
-        from.fail(name, "expected each site once");
-      origins_.push_back(site);
-      weights.push_back(weight);
+      if (!weights.emplace(site_at(from, name), weight).second) from.fail(name, "expected each site once");
     });
-    if (own.good() && origins_.empty()) own.refuse("from", "at least one site");
-    return weights;
+    if (own.good() && weights.empty()) own.refuse("from", "at least one site");
+    for (const auto& [site, weight] : weights) {
+      found_.service.from.push_back(site);
+      weights_.push_back(weight);
+    }
   }
 
   void check_rule(JsonFields& own) const {
@@ -145,20 +152,23 @@ class SitesOfService {
     }
   }
 
-  void draw(const std::vector<double>& weights, Rng& rng) {
+  // A session has one origin.
+  void draw(const Rng& rng) {
     double sum = 0;
-    for (const double weight : weights) sum += weight;
+    for (const double weight : weights_) sum += weight;
     found_.service.origins.resize(spec_.requests.size());
-    for (std::uint32_t& origin : found_.service.origins) {
-      double left = weights.size() == 1 ? 0 : rng.uniform() * sum;
-      while (origin + 1 < weights.size() && left >= weights[origin]) left -= weights[origin++];
+    for (std::size_t i = 0; i < found_.service.origins.size() && weights_.size() > 1; ++i) {
+      const bool has_session = spec_.routing == RoutingRule::session;
+      double left = Rng(rng).split(has_session ? spec_.requests[i].session : i).uniform() * sum;
+      std::uint32_t& origin = found_.service.origins[i];
+      while (origin + 1 < weights_.size() && left >= weights_[origin]) left -= weights_[origin++];
     }
   }
 
   const SiteWorld& world_;
   const ServiceSpec& spec_;
   std::vector<std::string> names_;
-  std::vector<SiteId> origins_;
+  std::vector<double> weights_;  // by origin
   ServiceSites found_;
 };
 

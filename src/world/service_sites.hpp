@@ -11,9 +11,9 @@
 
 namespace gpusched {
 
-/// What the object "sites" of a service says: SiteService without its requests; its parts are numbered by read order.
+/// What the object "sites" of a service says: SiteService without its requests.
 struct ServiceSites {
-  SiteService service;
+  SiteService service;              ///< its parts by site
   std::vector<std::uint32_t> most;  ///< replicas, by part
   std::vector<Time> least_way;      ///< there and back from the nearest origin, likewise
 };
@@ -21,7 +21,8 @@ struct ServiceSites {
 /// Reads the object "sites" of a service whose `requests` are as clients send them:
 ///   {"at": {"edge": 1, "cloud": {"most": 8, "speed": 2}}, "from": {"edge": 0.7, "office": 0.3},
 ///    "rule": "nearest", "shortest", "promise" or "cheapest", "request_kb": 200, "answer_kb": 1}
-/// `from` are parts of the requests, drawn by `rng`; without it, the first site of `at`. The way to another site takes
+/// `from` are parts of the requests, drawn by `rng`, by session where those stick to replicas; needed where `at` has
+/// several sites. The way to another site takes
 /// half the round trip of the link there, and its bytes as long as over idle links; the answer likewise over the link
 /// back. Errors of `fields`: an unknown site, one named twice, an origin or a site of `at` without links to the other
 /// and back, a rule that needs the time of a promise.

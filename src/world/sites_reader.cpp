@@ -84,7 +84,7 @@ class SitesBuilder {
     read_signal(own, {"carbon", SignalKind::carbon, 0, 1e6}, site.carbon_g_per_kwh);
     read_signal(own, {"usd_per_mwh", SignalKind::price, -1e6, 1e6}, site.usd_per_mwh);
     if (!good(own)) return;
-    if (site.name.empty()) return own.fail("name", "expected a name");
+    if (site.name.empty() || site.name == "total") return own.fail("name", "expected a name, and not total");
     if (find_site(site.name) != no_site) return own.fail("name", "expected another name than a site before has");
     if (site.is_unlimited != !own.has("cluster"))
       return own.fail(site.is_unlimited ? "cluster" : "", "expected either cluster or \"unlimited\": true");

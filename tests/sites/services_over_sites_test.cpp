@@ -24,6 +24,7 @@ namespace {
 SiteService over_sites(ServiceModel& model, const ServiceSpec& service, const std::vector<SiteId>& sites) {
   SiteService over{.name = service.name, .begin = service.begin, .requests = service.requests};
   over.origins.assign(service.requests.size(), 0);
+  over.from = {sites.front()};
   for (const SiteId site : sites) {
     ServiceSpec part = service;
     part.requests.clear();
@@ -282,7 +283,15 @@ struct SlowFederation {
     for (const auto* some : {&travels, &came}) {
       for (const Travel& travel : *some) coming += travel.service == number && travel.way.part == way.part ? 1 : 0;
     }
-    return gpusched::detail::expected_latency(site->model.services[i], load, coming, way.there + way.back);
+    bool is_asked = false, has_room = false;
+    for (std::uint32_t row = 0; row < site->model.services[i].most; ++row) {
+      const auto& replica = site->run.replica(i, row);
+      is_asked = is_asked || replica.phase == SlowServices::Phase::queued;
+      has_room = has_room ||
+                 (replica.phase == SlowServices::Phase::running && replica.serving != SlowServices::Serving::draining);
+    }
+    return gpusched::detail::expected_latency(site->model.services[i], load, coming, way.there + way.back) +
+           (is_asked && !has_room ? 1e12 : 0);
   }
   SiteWay choose(const SiteService& service, std::size_t number, std::uint32_t request) {
     const std::vector<SiteWay>& ways = service.ways[service.origins[request]];

@@ -136,6 +136,10 @@ class Federation {
   [[nodiscard]] std::uint32_t finished() const { return state_.done; }
   [[nodiscard]] std::uint32_t finished(SiteId site) const { return state_.loads[site].done; }
   /// \}
+  /// The number in SiteService::requests of one that came to a part of the service, by its number there.
+  [[nodiscard]] std::uint32_t request_number(std::uint32_t service, std::uint32_t part, std::uint32_t request) const {
+    return requests_.number(service, part, request);
+  }
   /// The present instant.
   [[nodiscard]] Time now() const { return state_.now; }
   /// What the router sees.

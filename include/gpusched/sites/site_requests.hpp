@@ -12,16 +12,19 @@
 
 namespace gpusched::detail {
 
-/// The latency that somebody expects at a site who knows how many requests it holds and how long it served others:
-/// there and back, and its mean time of service, once, and again for each round of places that those before it take;
+/// The latency that somebody expects at a site who knows how many requests it holds, and how long one is served there
+/// in the mean: there and back, and that time, once, and again for each round of places that those before it take;
 /// where no replica serves yet, one with a cold start. `coming`: requests on their way there. In seconds.
 inline double expected_latency(const ServiceSpec& service, const ServiceLoad& load, std::int64_t coming, Time trip) {
+  // What was seen here so far would keep requests away for ever from a site that began with long ones.
   const double slots = service.batches.empty() ? service.at_once : static_cast<double>(service.batches.size());
   const double places = slots * std::max(load.ready, 1);
   const double before = std::max(static_cast<double>(load.held() + coming) + 1 - places, 0.0) / places;
   const double start_s = load.ready == 0 ? to_seconds(service.cold_start) : 0;
-  return to_seconds(trip) + start_s + load.mean_service_s * (1 + before);
+  return to_seconds(trip) + start_s + service.mean_service_s * (1 + before);
 }
+/// Added where replicas are asked for and none has found room: such a site is taken where no other serves.
+inline constexpr double no_room_s = 1e12;
 
 /// A value that borrows the world. At one instant requests reach their sites, in the order in which they were sent;
 /// then others are sent, by service. One whose way takes no time reaches its site as it is sent. A rule that looks at
@@ -34,7 +37,10 @@ class SiteRequests {
   SiteRequests(const SiteWorld& world, Time origin) : world_(&world), origin_(origin) {
     for (const SiteService& service : world.services) {
       const std::vector<std::int64_t> none(service.parts.size());
-      runs_.push_back({.left = service.requests.size(), .coming = none, .came = none});
+      runs_.push_back({.numbers = std::vector<std::vector<std::uint32_t>>(service.parts.size()),
+                       .left = service.requests.size(),
+                       .coming = none,
+                       .came = none});
     }
   }
 
@@ -59,12 +65,18 @@ class SiteRequests {
     }
   }
 
+  /// The number in SiteService::requests of one that came to a part, by its number there.
+  [[nodiscard]] std::uint32_t number(std::uint32_t service, std::uint32_t part, std::uint32_t request) const {
+    return runs_[service].numbers[part][request];
+  }
+
  private:
   struct Run {
-    std::size_t sent = 0;                   // requests
-    std::size_t left = 0;                   // that have not reached their site
-    std::vector<std::int64_t> coming = {};  // on their way, by part
-    std::vector<std::int64_t> came = {};    // at this instant, likewise
+    std::vector<std::vector<std::uint32_t>> numbers = {};  // by part, of those that came there
+    std::size_t sent = 0;                                  // requests
+    std::size_t left = 0;                                  // that have not reached their site
+    std::vector<std::int64_t> coming = {};                 // on their way, by part
+    std::vector<std::int64_t> came = {};                   // at this instant, likewise
   };
   struct Travel {
     std::uint32_t service = 0;
@@ -110,6 +122,7 @@ class SiteRequests {
     engines[part.site].tell_request(part.service, request);
     touch(part.site);
     Run& run = runs_[travel.service];
+    run.numbers[travel.way.part].push_back(travel.request);
     --run.coming[travel.way.part];
     ++run.came[travel.way.part];
     if (--run.left > 0) return;
@@ -135,7 +148,8 @@ class SiteRequests {
       const ServiceLoad load = engine.services().requests(part.service).load(ready, starting);
       const Run& run = runs_[number];
       const double expected =
-          expected_latency(spec, load, run.coming[way.part] + run.came[way.part], way.there + way.back);
+          expected_latency(spec, load, run.coming[way.part] + run.came[way.part], way.there + way.back) +
+          (engine.services().waits_for_room(part.service) ? no_room_s : 0);
       if (expected < least_s) shortest = &way;
       least_s = std::min(least_s, expected);
       if (own.rule == SiteRule::shortest || expected > to_seconds(spec.promise->within)) continue;

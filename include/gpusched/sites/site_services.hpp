@@ -47,7 +47,8 @@ struct SiteService {
   Time begin{};                                 ///< after the first submission of the trace
   SiteRule rule = SiteRule::nearest;            ///< where requests go
   std::vector<ServiceRequest> requests = {};    ///< as clients send them, by time; at least one
-  std::vector<std::uint32_t> origins = {};      ///< by request: number in `ways`
+  std::vector<std::uint32_t> origins = {};      ///< by request: number in `from`
+  std::vector<std::uint32_t> from = {};         ///< sites of clients
   std::vector<std::vector<SiteWay>> ways = {};  ///< by origin, from the nearest on; at least one each
   std::vector<SitePart> parts = {};             ///< at distinct sites
 };

@@ -86,6 +86,13 @@ class Services {
     const std::int32_t ready = count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
     return {ready, active(spec) - ready};
   }
+  /// It asks for replicas, and none has found room.
+  [[nodiscard]] bool waits_for_room(std::uint32_t service) const {
+    const ServiceSpec& spec = model_->services[service];
+    const auto [ready, others] = replicas(service);
+    return ready == 0 && others > 0 &&
+           others == count(spec, [](const Replica& replica) { return replica.phase == Phase::waiting; });
+  }
   /// Those that are asked for, or that end when what they serve is done.
   [[nodiscard]] std::int32_t asked_for(std::uint32_t service) const {
     const ServiceSpec& spec = model_->services[service];

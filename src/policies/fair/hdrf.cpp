@@ -120,7 +120,7 @@ class HierarchicalDrf {
     }
     if (event.kind == EventKind::withdraw) {
       shares_.withdrawn(user, view.shape(event.job));
-      waiting_.erase(view, event.job, view.vc(event.job), user, ByPath{this});
+      waiting_.erase(view, event.job, ByPath{this});
     }
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(view, event.job, view.vc(event.job), user, ByPath{this});

@@ -100,9 +100,7 @@ void MaxMin::note_events(const View& view) {
     const View then = view.at(event);
     if (leaves_cluster(event.kind)) hold(then, event.job, -1);
     if (enters_queue(event.kind)) wait(then, event.job);
-    if (event.kind == EventKind::withdraw) {
-      waiting_.erase(then, event.job, 0, number_of(view, event.job), ByHeld(held_));
-    }
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, ByHeld(held_));
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(then, event.job, 0, number_of(view, event.job), ByHeld(held_));
     }

@@ -98,9 +98,7 @@ class OwnerOrder {
         reorder(view, owner);
       }
     }
-    if (event.kind == EventKind::withdraw) {
-      waiting_.erase(view, event.job, party(owner), owner, order(view));
-    }
+    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, order(view));
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(view, event.job, party(owner), owner, order(view));
     }

@@ -167,8 +167,7 @@ void ShareQueues::note(const View& view) {
     if (event.kind == EventKind::submit) demand(owner, +wanted);
     if (leaves_cluster(event.kind)) hold(then, event.job, -1);
     if (enters_queue(event.kind)) wait(then, event.job);
-    if (event.kind == EventKind::withdraw)
-      waiting_.erase(then, event.job, owner, user_of(view, event.job), ByShare{this});
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, ByShare{this});
     if (event.kind != EventKind::reprioritize) continue;
     if (view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(then, event.job, owner, user_of(view, event.job), ByShare{this});
@@ -336,7 +335,7 @@ bool ShareQueues::start_by_force(const View& view, Decision& decision, const Cla
   if (!could_suffice(view, job, victims)) return false;
   const std::vector<JobId> stopped = make_room(job, placement(view), victims, decision);
   if (view.phase(job) != JobPhase::running) return false;
-  waiting_.erase(view, job, queue_of(jobs), user_of(jobs), ByShare{this});
+  waiting_.erase(view, job, ByShare{this});
   hold(view, job, +1);
   for (const JobId victim : stopped) {
     hold(view, victim, -1);

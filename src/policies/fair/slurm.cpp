@@ -102,12 +102,9 @@ void Slurm::take_in(const View& view) {
     if (enters_queue(event.kind)) waiting_.push(then, event.job, party_of(then, event.job), 0, order);
     const bool rests = std::find(resting_.begin(), resting_.end(), event.job) != resting_.end();
     if (event.kind == EventKind::withdraw && rests) std::erase(resting_, event.job);
-    if (event.kind == EventKind::withdraw && !rests) {
-      waiting_.erase(then, event.job, party_of(then, event.job), 0, order);
-    }
+    if (event.kind == EventKind::withdraw && !rests) waiting_.erase(then, event.job, order);
     if (event.kind == EventKind::reprioritize && !rests && view.phase(event.job) == JobPhase::pending) {
-      const std::uint32_t before = party_of(view, event.job, view.priority_before(event.job));
-      waiting_.reprioritize(then, event.job, before, party_of(view, event.job), 0, order);
+      waiting_.reprioritize(then, event.job, party_of(view, event.job), 0, order);
     }
   }
 }
@@ -219,7 +216,7 @@ std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
 
 void Slurm::started(const View& view, JobId job) {
   note_start(view, job);
-  waiting_.erase(view, job, party_of(view, job), 0, ByPriority(this, &view));
+  waiting_.erase(view, job, ByPriority(this, &view));
 }
 
 void Slurm::preempted(const View& view, JobId job) {
@@ -281,10 +278,10 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
   all_.hold(view.now(), change);
 }
 
-std::uint32_t Slurm::party_of(const View& view, JobId job, std::int32_t priority) {
+std::uint32_t Slurm::party_of(const View& view, JobId job) {
   const std::uint32_t owner = owner_of(options_.column, view, job);
   const std::uint32_t qos = preemption_.active() ? view.qos(job) : 0;  // of equal priority, not of equal rights
-  const auto key = std::tuple(owner, view.vc(job), qos, priority, view.demand(job));
+  const auto key = std::tuple(owner, view.vc(job), qos, view.priority(job), view.demand(job));
   const auto [known, added] = party_numbers_.try_emplace(key, static_cast<std::uint32_t>(parties_.size()));
   if (added) parties_.push_back({owner, view.vc(job)});
   return known->second;

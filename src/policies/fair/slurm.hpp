@@ -134,8 +134,7 @@ class Slurm {
   void note_stop(const View& view, JobId job);
   // Of virtual clusters in order of their first job; 1 of others.
   [[nodiscard]] static double of_partition(const std::vector<double>& values, std::uint32_t vc);
-  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job) { return party_of(view, job, view.priority(job)); }
-  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job, std::int32_t priority);
+  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job);
   [[nodiscard]] double part(std::uint32_t owner) const;
   [[nodiscard]] std::int64_t age_term(const View& view, JobId job) const;
   [[nodiscard]] double age_factor(const View& view, JobId job) const;

@@ -14,7 +14,7 @@ void StaticPartition::decide(const View& view, Decision& decision) {
       held_[owner] -= then.shape(event.job).gpu_milli();
     }
     if (enters_queue(event.kind)) waiting_.push(then, event.job, owner);
-    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, owner);
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(then, event.job, owner);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "src/policies/queues/class_queues.hpp"
 #include "src/policies/queues/periods.hpp"
@@ -52,15 +53,11 @@ void Themis::note_arrivals(const OracleView& view) {
     waiting_.assign(std::size_t{view.queue_count()} * view.demand_count(), KineticTournament(true));
     slots_.assign(view.job_count(), no_index);
   }
-  for (const Candidate& stopped : stopped_) wait(view, stopped.job);
-  stopped_.clear();
   for (const Event& event : view.events()) {
     const auto then = view.at(event);
     if (leaves_cluster(event.kind)) end_lease(event.job);
     if (returns_to_queue(event.kind)) wait(then, event.job);
-    if (event.kind == EventKind::withdraw) {
-      waiting_[group_of(then, event.job)].erase(slots_[index(event.job)], view.now());
-    }
+    if (event.kind == EventKind::withdraw) withdraw(then, event.job);
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || then.shape(event.job).gpu_milli() == 0;
     std::uint32_t& jobs = jobs_then_[index(event.job)];  // as of its first submission, whatever size its user gives it
@@ -73,6 +70,13 @@ void Themis::note_arrivals(const OracleView& view) {
     ideal_s_[index(event.job)] = std::max(to_seconds(alone), 1e-6) * slowdown;
     wait(then, event.job);
   }
+  for (const Candidate& stopped : std::exchange(stopped_, {})) wait(view, stopped.job);
+}
+
+// One that the last decision stopped was not taken in yet.
+void Themis::withdraw(const OracleView& view, JobId job) {
+  if (std::erase_if(stopped_, [job](const Candidate& stopped) { return stopped.job == job; }) > 0) return;
+  waiting_[group_of(view, job)].erase(slots_[index(job)], view.now());
 }
 
 // One that outlives its estimate is about to end.

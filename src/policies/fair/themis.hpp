@@ -79,6 +79,7 @@ class Themis {
   [[nodiscard]] double rho(const OracleView& view, JobId job) const;
   [[nodiscard]] Candidate candidate(const OracleView& view, JobId job, bool running) const;
   void wait(const OracleView& view, JobId job);
+  void withdraw(const OracleView& view, JobId job);
   void lease_all(const OracleView& view, Decision& decision);
   void stop_losers(const OracleView& view, Decision& decision);
   void start_waiting(const OracleView& view, Decision& decision);

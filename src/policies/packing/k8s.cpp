@@ -80,7 +80,7 @@ void K8s::decide(const View& view, Decision& decision) {
       nodes_of_[index(event.job)].clear();
     }
     if (enters_queue(event.kind)) waiting_.push(then, event.job, 0, 0, ByPodPriority{});
-    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, 0, 0, ByPodPriority{});
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, ByPodPriority{});
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(then, event.job, 0, 0, ByPodPriority{});
     }

@@ -43,16 +43,26 @@ class ClassQueues {
     if (added) add_class(owner, view.priority(job), view.queue_of(job), view.demand(job));
     std::vector<QueuePlace>& jobs = classes_[place->second].jobs;
     if (jobs.empty()) activate(place->second);
+    if (class_of_.empty()) class_of_.resize(view.job_count(), no_index);
+    class_of_[index(job)] = place->second;
     jobs.push_back(view.queue_place(job));
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
   }
 
-  /// Takes out a job, which need not be the first. O(jobs of its class). Precondition: it is in here.
-  void erase(const View& view, JobId job, std::uint32_t owner) { erase(view, job, view.priority(job), owner); }
+  /// Takes out a job, which need not be the first, whatever it was given since it came. O(jobs of its class).
+  /// Precondition: it is in here.
+  void erase(const View& view, JobId job) {
+    const std::uint32_t number = class_of_[index(job)];
+    std::vector<QueuePlace>& jobs = classes_[number].jobs;
+    std::erase(jobs, view.queue_place(job));
+    std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
+    if (jobs.empty()) deactivate(number);
+  }
 
-  /// The job has another priority now (EventKind::reprioritize): moves it to the class of that. O(jobs of its class).
+  /// The job has another priority now (EventKind::reprioritize): moves it to the class of that. One that came to wait
+  /// at this instant is in there. O(jobs of its class).
   void reprioritize(const View& view, JobId job, std::uint32_t owner) {
-    erase(view, job, view.priority_before(job), owner);
+    erase(view, job);
     push(view, job, owner);
   }
 
@@ -155,14 +165,6 @@ class ClassQueues {
     active.push_back(number);
   }
 
-  void erase(const View& view, JobId job, std::int32_t priority, std::uint32_t owner) {
-    const std::uint32_t number = numbers_.at(std::tuple(owner, priority, view.queue_of(job), view.demand(job)));
-    std::vector<QueuePlace>& jobs = classes_[number].jobs;
-    std::erase(jobs, view.queue_place(job));
-    std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
-    if (jobs.empty()) deactivate(number);
-  }
-
   void pop(std::uint32_t number) {
     std::vector<QueuePlace>& jobs = classes_[number].jobs;
     std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
@@ -179,7 +181,8 @@ class ClassQueues {
 
   std::map<std::tuple<std::uint32_t, std::int32_t, std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
   std::vector<Class> classes_;
-  std::vector<Place> places_;  // [class]
+  std::vector<std::uint32_t> class_of_;  // by job: where it waits, or waited last
+  std::vector<Place> places_;            // [class]
   std::vector<Kind> kinds_;
   std::uint64_t pass_ = 0;
 };

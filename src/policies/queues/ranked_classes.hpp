@@ -90,7 +90,9 @@ class RankedClasses {
 
   template <class Order>
   void push(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    const std::uint32_t number = number_of(view, job, view.priority(job), party, member, order);
+    const std::uint32_t number = number_of(view, job, party, member, order);
+    if (class_of_.empty()) class_of_.resize(view.job_count(), no_index);
+    class_of_[index(job)] = number;
     std::vector<QueuePlace>& jobs = classes_[number].jobs;
     jobs.push_back(view.queue_place(job));
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
@@ -178,33 +180,11 @@ class RankedClasses {
     for (const std::uint32_t number : active_) visit(classes_[number]);
   }
 
-  /// Takes `job` out, which need not be the first of its class. O(jobs of the class).
+  /// Takes `job` out, which need not be the first of its class, whatever it was given since it came. O(jobs of the
+  /// class).
   template <class Order>
-  void erase(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    erase(view, job, view.priority(job), party, member, order);
-  }
-
-  /// `job` has another priority now (EventKind::reprioritize): moves it to the class of that. O(jobs of the class).
-  template <class Order>
-  void reprioritize(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    reprioritize(view, job, party, party, member, order);
-  }
-  /// Moves a job to the class of its new priority, where its party depends on that.
-  template <class Order>
-  void reprioritize(const View& view, JobId job, std::uint32_t party_before, std::uint32_t party, std::uint32_t member,
-                    Order order) {
-    erase(view, job, view.priority_before(job), party_before, member, order);
-    push(view, job, party, member, order);
-  }
-
-  /// Scores and bounds computed so far: what the elections cost.
-  [[nodiscard]] std::uint64_t scored() const { return scored_; }
-
- private:
-  template <class Order>
-  void erase(const View& view, JobId job, std::int32_t priority, std::uint32_t party, std::uint32_t member,
-             Order order) {
-    const std::uint32_t number = number_of(view, job, priority, party, member, order);
+  void erase(const View& view, JobId job, Order order) {
+    const std::uint32_t number = class_of_[index(job)];
     std::vector<QueuePlace>& jobs = classes_[number].jobs;
     std::iter_swap(std::find(jobs.begin(), jobs.end(), view.queue_place(job)), jobs.end() - 1);
     jobs.pop_back();
@@ -212,6 +192,18 @@ class RankedClasses {
     place(number, order);
   }
 
+  /// `job` has another priority now (EventKind::reprioritize), and perhaps another party: moves it to the class of
+  /// that. One that came to wait at this instant is in there. O(jobs of the class).
+  template <class Order>
+  void reprioritize(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
+    erase(view, job, order);
+    push(view, job, party, member, order);
+  }
+
+  /// Scores and bounds computed so far: what the elections cost.
+  [[nodiscard]] std::uint64_t scored() const { return scored_; }
+
+ private:
   struct Leaf {
     std::uint32_t party = 0;
     double standing = 0;
@@ -271,8 +263,8 @@ class RankedClasses {
   }
 
   template <class Order>
-  std::uint32_t number_of(const View& view, JobId job, std::int32_t priority, std::uint32_t party, std::uint32_t member,
-                          Order order) {
+  std::uint32_t number_of(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
+    const std::int32_t priority = view.priority(job);
     const Key key(party, member, priority, view.queue_of(job), view.demand(job));
     const auto [known, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
     if (added) {
@@ -413,7 +405,8 @@ class RankedClasses {
   std::map<Key, std::uint32_t> numbers_;
   std::map<Kind, std::uint32_t> kind_numbers_;
   std::vector<Class> classes_;
-  std::vector<std::uint32_t> active_;  // classes with waiting jobs
+  std::vector<std::uint32_t> class_of_;  // by job: where it waits, or waited last
+  std::vector<std::uint32_t> active_;    // classes with waiting jobs
   std::vector<KindTree> kinds_;
   std::vector<std::vector<Stand>> stands_;             // by party
   std::vector<std::vector<std::uint32_t>> of_member_;  // classes

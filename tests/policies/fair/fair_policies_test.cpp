@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/watch/interval_log.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/fair/lsf.hpp"
@@ -387,6 +388,41 @@ TEST(Volcano, AStartThatAnotherActionTakesBackCostsNothing) {
     ASSERT_NE(first, intervals.intervals().end());
     EXPECT_EQ(first->start, engine.first_start(job)) << i;
   }
+}
+
+// ---- changes at the instant of something else ----
+
+// At 10 the first attempt of ann's job ends, and its user gives it another priority: it waits in the class of that
+// since it came back.
+TEST(FairPolicies, ANewPriorityAtTheEndOfAnAttempt) {
+  const JobTable jobs =
+      table_of({{.gpus = 2, .user = "ann", .vc = "a", .attempts = {10, 10}}, {.work = 30, .user = "bob", .vc = "a"}});
+  const JobChanges changes(
+      {{.time = whole_seconds(10), .job = JobId{0}, .kind = JobChange::Kind::priority, .priority = 7}}, jobs.size());
+  const Cluster cluster = Cluster::pool(4);
+  for (const char* policy : {"static-partition", "max-min", "drf", "hdrf", "slurm", "yarn-fair", "k8s"}) {
+    Engine engine(jobs, cluster, {}, {.changes = &changes});
+    auto made = make(policy, jobs, cluster);
+    ASSERT_TRUE(made) << policy;
+    EXPECT_TRUE(simulate(engine, *made)) << policy;
+    EXPECT_EQ(engine.end(JobId{0}), whole_seconds(20)) << policy;
+  }
+}
+
+// The lease at 10 goes to bob's job (rho = (5 + 4) / 8, ann's 1), and ann's waits until 14. Its user gives it another
+// size meanwhile, before anything else happens.
+TEST(FairPolicies, ANewSizeAfterALostLease) {
+  JobTable jobs = table_of({{.work = 100, .user = "ann"}, {.submit = 5, .work = 4, .gpus = 2, .user = "bob"}});
+  const std::uint32_t two = jobs.number_of_shape({.tasks = 2, .gpu_milli_per_task = whole_gpu});
+  const JobChanges changes({{.time = whole_seconds(12), .job = JobId{0}, .kind = JobChange::Kind::size, .shape = two}},
+                           jobs.size());
+  const Cluster cluster = Cluster::pool(2);
+  Engine engine(jobs, cluster, {}, {.changes = &changes});
+  auto policy = make("themis{auction=false,lease_s=10}", jobs, cluster);
+  ASSERT_TRUE(policy && simulate(engine, *policy));
+  EXPECT_EQ(engine.end(JobId{1}), whole_seconds(14));
+  EXPECT_EQ(engine.preemptions(JobId{0}), 1u);
+  EXPECT_EQ(engine.end(JobId{0}), whole_seconds(104));
 }
 
 }  // namespace

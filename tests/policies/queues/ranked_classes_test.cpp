@@ -147,7 +147,7 @@ TEST(RankedClasses, TriesWhatALookAtEveryWaitingJobWouldTry) {
           classes.push(view, job, Scores::party_of(user), user, order);
         } else if (*rc::gen::arbitrary<bool>()) {
           waiting.erase(job);
-          classes.erase(view, job, Scores::party_of(user), user, order);
+          classes.erase(view, job, order);
         }
       }
       const bool knows_room = *rc::gen::arbitrary<bool>();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "src/base/csv_text.hpp"
@@ -18,12 +19,6 @@
 
 namespace gpusched {
 namespace {
-
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
 
 // What is told of a site, and of all.
 struct SiteFigure {
@@ -114,14 +109,13 @@ std::string timelines_csv(const FederateInput& input, const RouterRun& run) {
   return text;
 }
 
-// The bills of jobs where they ran, and of all meters together.
-BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
-  PowerAccount all;
-  bool is_known = false;
+// Of all meters together; nothing where no site has one.
+std::optional<PowerAccount> power_of_sites(const Federation& federation) {
+  std::optional<PowerAccount> sum;
   for (SiteId site = 0; site < federation.site_count(); ++site) {
     if (!federation.engine(site).knows_power()) continue;
     const PowerAccount account = power_account(federation.engine(site));
-    is_known = true;
+    PowerAccount& all = sum ? *sum : sum.emplace();
     all.meter += account.meter;
     all.jobs += account.jobs;
     all.services += account.services;
@@ -129,14 +123,20 @@ BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
     all.has_carbon = all.has_carbon || account.has_carbon;
     all.has_money = all.has_money || account.has_money;
   }
-  if (!is_known) return {};
+  return sum;
+}
+
+// The bills of jobs where they ran.
+BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
+  const std::optional<PowerAccount> power = power_of_sites(federation);
+  if (!power) return {};
   std::vector<Bill> bills(jobs.size());
   for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {  // replicas are no jobs
     for (SiteId site = 0; site < federation.site_count(); ++site) {
       if (federation.engine(site).knows_power()) bills[i] += federation.engine(site).bill(JobId{i});
     }
   }
-  return bill_columns(all, bills);
+  return bill_columns(*power, bills);
 }
 
 std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
@@ -165,19 +165,11 @@ std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
 }
 
 // With the bills of its replicas as in a replay; `gpus_usd` also for GPU hours at the price of its site.
-Json row_of(const RouterRun& run, const ServiceFigures& figures, double gpus_usd) {
+Json row_of(const std::optional<PowerAccount>& power, const ServiceFigures& figures, double gpus_usd) {
   Json row = service_json(figures);
-  const auto of_sites = [&](auto&& knows) {
-    bool any = false;
-    for (SiteId site = 0; site < run.federation->site_count(); ++site)
-      any = any || (run.federation->engine(site).knows_power() && knows(run.federation->engine(site).power().model()));
-    return any;
-  };
-  if (of_sites([](const PowerModel&) { return true; })) row["energy_kwh"] = figures.bill.kwh();
-  if (of_sites([](const PowerModel& model) { return model.knows_carbon(); }))
-    row["carbon_kg"] = figures.bill.carbon_kg();
-  if (of_sites([](const PowerModel& model) { return model.knows_money(); }))
-    row["electricity_usd"] = figures.bill.electricity_usd();
+  if (power) row["energy_kwh"] = figures.bill.kwh();
+  if (power && power->has_carbon) row["carbon_kg"] = figures.bill.carbon_kg();
+  if (power && power->has_money) row["electricity_usd"] = figures.bill.electricity_usd();
   row["gpus_usd"] = gpus_usd;
   return row;
 }
@@ -185,6 +177,7 @@ Json row_of(const RouterRun& run, const ServiceFigures& figures, double gpus_usd
 // Visits each service at each of its sites, and in total: visit(service, site, row).
 template <class Visit>
 void for_each_service_row(const FederateInput& input, const RouterRun& run, Visit visit) {
+  const std::optional<PowerAccount> power = power_of_sites(*run.federation);
   for (std::size_t i = 0; i < run.services.size(); ++i) {
     const std::vector<SitePart>& parts = input.sites.world.services[i].parts;
     double sum_usd = 0;
@@ -193,9 +186,9 @@ void for_each_service_row(const FederateInput& input, const RouterRun& run, Visi
       const ServiceFigures& own = run.services[i].at[k];
       const double usd = own.bill.rent_usd() + own.gpu_hours * site.usd_per_gpu_h;
       sum_usd += usd;
-      visit(own, site.name, row_of(run, own, usd));
+      visit(own, site.name, row_of(power, own, usd));
     }
-    visit(run.services[i].all, "total", row_of(run, run.services[i].all, sum_usd));
+    visit(run.services[i].all, "total", row_of(power, run.services[i].all, sum_usd));
   }
 }
 
@@ -252,12 +245,13 @@ std::string services_table_of(const FederateInput& input, const std::vector<Rout
   TextTable table({"router", "service", "site", "requests", "lost", "mean ms", "p99 ms", "in time", "repl.", "GPU-h"},
                   3);
   const auto add = [&](const RouterRun& run, const std::string& site, const ServiceFigures& of) {
-    table.add({run.router, of.name, site, human_count(of.requests.injected),
-               human_count(of.requests.dropped + of.requests.timed_out),
-               of.requests.completed > 0 ? fixed(1e3 * of.mean_latency_s, 1) : "-",
-               of.requests.completed > 0 ? fixed(1e3 * of.p99_latency_s, 1) : "-",
-               of.slo_attainment ? fixed(100 * *of.slo_attainment, 2) + "%" + (of.kept == false ? "!" : "") : "-",
-               fixed(of.mean_replicas, 2), fixed(of.gpu_hours, 1)});
+    table.add(
+        {run.router, of.name, site, human_count(of.requests.injected),
+         human_count(of.requests.dropped + of.requests.timed_out),
+         of.requests.completed > 0 ? formatted("%.1f", 1e3 * of.mean_latency_s) : "-",
+         of.requests.completed > 0 ? formatted("%.1f", 1e3 * of.p99_latency_s) : "-",
+         of.slo_attainment ? formatted("%.2f", 100 * *of.slo_attainment) + "%" + (of.kept == false ? "!" : "") : "-",
+         formatted("%.2f", of.mean_replicas), formatted("%.1f", of.gpu_hours)});
   };
   for (const RouterRun& run : runs) {
     for (std::size_t i = 0; i < run.services.size(); ++i) {
@@ -313,13 +307,13 @@ Json manifest_json(const FederateOptions& options, const FederateInput& input, c
 std::vector<std::string> cells_of(const std::string& name, const SiteAccount& a) {
   return {name,
           std::to_string(a.jobs),
-          fixed(a.gpu_hours(), 1),
-          fixed(mean_s(a.wait_us, a.jobs) / 3600, 3),
-          fixed(mean_s(a.jct_us, a.jobs) / 3600, 3),
-          fixed(static_cast<double>(a.bytes_in) / bytes_per_gb, 1),
-          fixed(a.egress_usd(), 2),
-          fixed(a.egress_usd() + a.rent_usd() + a.bill.usd(), 2),
-          fixed(a.bill.carbon_kg() + a.network_carbon_kg(), 3)};
+          formatted("%.1f", a.gpu_hours()),
+          formatted("%.3f", mean_s(a.wait_us, a.jobs) / 3600),
+          formatted("%.3f", mean_s(a.jct_us, a.jobs) / 3600),
+          formatted("%.1f", static_cast<double>(a.bytes_in) / bytes_per_gb),
+          formatted("%.2f", a.egress_usd()),
+          formatted("%.2f", a.egress_usd() + a.rent_usd() + a.bill.usd()),
+          formatted("%.3f", a.bill.carbon_kg() + a.network_carbon_kg())};
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/sim/replay.hpp"
@@ -40,19 +42,61 @@ std::string without_site(const std::string& csv) {
   return text;
 }
 
+// A run with what it borrows.
+struct FederatedRun : RouterRun {
+  std::unique_ptr<const FederateInput> input;
+};
+struct ReplayedRun : PolicyRun {
+  std::unique_ptr<const ReplayInput> input;
+};
+
 // What a router wrote into the folder.
-RouterRun federate(const TempFolder& folder, FederateOptions options, const std::string& sites) {
+FederatedRun federate(const TempFolder& folder, FederateOptions options, const std::string& sites) {
   options.trace = folder.path() + "/jobs.csv";
   options.sites = folder.write("sites.json", sites);
   const PolicyRegistry registry = PolicyRegistry::standard();
-  const auto input = load_federate(options, registry);
-  EXPECT_TRUE(input) << input.error().to_string();
+  auto loaded = load_federate(options, registry);
+  EXPECT_TRUE(loaded) << loaded.error().to_string();
+  auto input = std::make_unique<const FederateInput>(*std::move(loaded));
   static const std::atomic<bool> stop = false;
   auto run = run_router(*input, input->routers.front(), registry, stop);
   EXPECT_TRUE(run && run->why_unfinished.empty()) << (run ? run->why_unfinished : run.error().message);
   auto out = OutputFolder::open(folder.path() + "/out", manifest_name);
   EXPECT_TRUE(write_router_files(*out, *input, *run, 0));
-  return *std::move(run);
+  return {*std::move(run), std::move(input)};
+}
+
+// What a replay of the same jobs on 2x4 wrote under replay/FOLDER; `services`: a file, or nothing.
+ReplayedRun replay(const TempFolder& folder, const std::string& policy, const std::string& services = "") {
+  Scenario scenario;
+  scenario.trace = folder.path() + "/jobs.csv";
+  scenario.cluster = "2x4";
+  scenario.policies = {policy};
+  scenario.seed = 3;
+  scenario.conditions.power = folder.write("power.json", power_file);
+  scenario.conditions.services = services;
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  auto loaded = load_replay(scenario, registry);
+  EXPECT_TRUE(loaded) << loaded.error().to_string();
+  auto input = std::make_unique<const ReplayInput>(*std::move(loaded));
+  ReplayProgress progress;
+  auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
+  EXPECT_TRUE(runs);
+  auto out = OutputFolder::open(folder.path() + "/replay", manifest_name);
+  EXPECT_TRUE(write_policy_files(*out, *input, runs->front()));
+  return {std::move(runs->front()), std::move(input)};
+}
+
+// The same jobs at one site of that cluster.
+FederatedRun federate_one_site(const TempFolder& folder, const std::string& policy, const std::string& services = "") {
+  FederateOptions options;
+  options.routers = {"least-loaded"};
+  options.policy = policy;
+  options.seed = 3;
+  options.services = services;
+  return federate(folder, options,
+                  R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
+                      "home": {"by": "user"}, "jobs": "homes.csv"})");
 }
 
 TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
@@ -60,32 +104,12 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
   folder.write("jobs.csv", job_rows);
   folder.write("homes.csv", "job_id,data_gb\n0,10\n");
   for (const std::string policy : {"fifo", "fifo-skip", "sjf", "tiresias", "drf"}) {
-    Scenario scenario;
-    scenario.trace = folder.path() + "/jobs.csv";
-    scenario.cluster = "2x4";
-    scenario.policies = {policy};
-    scenario.seed = 3;
-    scenario.conditions.power = folder.write("power.json", power_file);
-    const PolicyRegistry registry = PolicyRegistry::standard();
-    const auto input = load_replay(scenario, registry);
-    ASSERT_TRUE(input) << input.error().to_string();
-    ReplayProgress progress;
-    auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
-    ASSERT_TRUE(runs);
-    auto out = OutputFolder::open(folder.path() + "/replay", manifest_name);
-    ASSERT_TRUE(write_policy_files(*out, *input, runs->front()));
-
-    FederateOptions options;
-    options.routers = {"least-loaded"};
-    options.policy = policy;
-    options.seed = 3;
-    const RouterRun run = federate(folder, options,
-                                   R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
-                                       "home": {"by": "user"}, "jobs": "homes.csv"})");
-    EXPECT_EQ(run.histories[0].value(), runs->front().history_hash) << policy;
-    EXPECT_EQ(compute_metrics(run.federation->engine(0), run.logs[0]).avg_jct_s, runs->front().metrics.avg_jct_s);
-    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *runs->front().metrics.carbon_kg);
-    std::string replayed = text_of(folder.path() + "/replay/" + runs->front().folder + "/jobs.csv");
+    const ReplayedRun alone = replay(folder, policy);
+    const FederatedRun run = federate_one_site(folder, policy);
+    EXPECT_EQ(run.histories[0].value(), alone.history_hash) << policy;
+    EXPECT_EQ(compute_metrics(run.federation->engine(0), run.logs[0]).avg_jct_s, alone.metrics.avg_jct_s);
+    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *alone.metrics.carbon_kg);
+    std::string replayed = text_of(folder.path() + "/replay/" + alone.folder + "/jobs.csv");
     EXPECT_EQ(without_site(text_of(folder.path() + "/out/1-least-loaded/jobs.csv")), replayed) << policy;
   }
 }
@@ -98,40 +122,20 @@ TEST(Federate, OneSiteServesAsItsClusterDoes) {
       "serves": {"mean_s": 0.7}, "promise": {"part": 0.9, "within_s": 3}, "replica": {"gpus": 1}, "least": 0,
       "start": {"cold_s": 5}, "autoscaler": {"rule": "kpa"}, )";
   for (const std::string policy : {"fifo", "fifo-skip", "las", "tiresias", "drf"}) {
-    Scenario scenario;
-    scenario.trace = folder.path() + "/jobs.csv";
-    scenario.cluster = "2x4";
-    scenario.policies = {policy};
-    scenario.seed = 3;
-    scenario.conditions.power = folder.write("power.json", power_file);
-    scenario.conditions.services = folder.write("one.json", service + R"("most": 4}], "list_requests": true})");
-    const PolicyRegistry registry = PolicyRegistry::standard();
-    const auto input = load_replay(scenario, registry);
-    ASSERT_TRUE(input) << input.error().to_string();
-    ReplayProgress progress;
-    auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
-    ASSERT_TRUE(runs);
-    auto out = OutputFolder::open(folder.path() + "/replay", manifest_name);
-    ASSERT_TRUE(write_policy_files(*out, *input, runs->front()));
-
-    FederateOptions options;
-    options.routers = {"least-loaded"};
-    options.policy = policy;
-    options.seed = 3;
-    options.services = folder.write("over.json", service + R"("sites": {"at": {"eu": 4}}}], "list_requests": true})");
-    const RouterRun run = federate(folder, options,
-                                   R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
-                                       "home": {"by": "user"}, "jobs": "homes.csv"})");
-    EXPECT_EQ(run.histories[0].value(), runs->front().history_hash) << policy;
-    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *runs->front().metrics.carbon_kg);
+    const ReplayedRun alone =
+        replay(folder, policy, folder.write("one.json", service + R"("most": 4}], "list_requests": true})"));
+    const FederatedRun run = federate_one_site(
+        folder, policy, folder.write("over.json", service + R"("sites": {"at": {"eu": 4}}}], "list_requests": true})"));
+    EXPECT_EQ(run.histories[0].value(), alone.history_hash) << policy;
+    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *alone.metrics.carbon_kg);
     EXPECT_EQ(run.accounts[0].jobs, 6u);
-    const std::string replay = folder.path() + "/replay/" + runs->front().folder;
+    const std::string replayed_to = folder.path() + "/replay/" + alone.folder;
     const std::string router = folder.path() + "/out/1-least-loaded";
-    EXPECT_EQ(without_site(text_of(router + "/jobs.csv")), text_of(replay + "/jobs.csv")) << policy;
+    EXPECT_EQ(without_site(text_of(router + "/jobs.csv")), text_of(replayed_to + "/jobs.csv")) << policy;
     std::string requests = text_of(router + "/requests.csv");
     for (std::size_t at = 0; (at = requests.find("s,eu,eu,", at)) != std::string::npos;)
       requests.replace(at, requests.find(",0,", at) + 3 - at, "s,");
-    const std::string replayed = text_of(replay + "/requests.csv");
+    const std::string replayed = text_of(replayed_to + "/requests.csv");
     EXPECT_TRUE(requests.substr(requests.find('\n')) == replayed.substr(replayed.find('\n'))) << policy;
   }
 }

@@ -16,11 +16,11 @@ namespace gpusched::detail {
 /// in the mean: there and back, and that time, once, and again for each round of places that those before it take;
 /// where no replica serves yet, one with a cold start. `coming`: requests on their way there. In seconds.
 inline double expected_latency(const ServiceSpec& service, const ServiceLoad& load, std::int64_t coming, Time trip) {
-  // What was seen here so far would keep requests away for ever from a site that began with long ones.
   const double slots = service.batches.empty() ? service.at_once : static_cast<double>(service.batches.size());
   const double places = slots * std::max(load.ready, 1);
   const double before = std::max(static_cast<double>(load.held() + coming) + 1 - places, 0.0) / places;
   const double start_s = load.ready == 0 ? to_seconds(service.cold_start) : 0;
+  // Not as long as those served so far: one long request at first would keep all others away, and so unseen.
   return to_seconds(trip) + start_s + service.mean_service_s * (1 + before);
 }
 /// Added where replicas are asked for and none has found room: such a site is taken where no other serves.

@@ -31,7 +31,7 @@ enum class EventKind : std::uint8_t {
   /// size follows, its host sent it elsewhere (Engine::leave), or a limit holds it back (Limits), until another submit.
   withdraw,
   more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
-  reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)
+  reprioritize,  ///< a job has another priority from now on, and waits or runs as before
   refuse,        ///< a job's submission exceeds a limit, and it is done: no policy has to do anything
 };
 

@@ -129,10 +129,6 @@ class View {
   /// \}
   /// Larger is more urgent; 0 where the trace has none.
   [[nodiscard]] std::int32_t priority(JobId job) const { return state_->priority(job); }
-  /// What it was before its last change, such as the one that an event `reprioritize` tells of.
-  [[nodiscard]] std::int32_t priority_before(JobId job) const {
-    return state_->changes().active() ? state_->changes().priority_before(job) : priority(job);
-  }
   /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return state_->jobs->deadline(job); }
   /// The names behind user(), name() and family(); number 0 is "".

@@ -57,7 +57,7 @@ class Changes {
         break;
       case JobChange::Kind::priority:
         if (change.priority == priority_[index(change.job)]) break;
-        priority_before_[index(change.job)] = std::exchange(priority_[index(change.job)], change.priority);
+        priority_[index(change.job)] = change.priority;
         if (phase != JobPhase::future) kernel.emit({EventKind::reprioritize, change.job});
         break;
       case JobChange::Kind::size:
@@ -82,14 +82,12 @@ class Changes {
   /// Preconditions of these: active(), of those on shapes resizes(). \{
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[index(job)]; }
   [[nodiscard]] std::int32_t priority(JobId job) const { return priority_[index(job)]; }
-  [[nodiscard]] std::int32_t priority_before(JobId job) const { return priority_before_[index(job)]; }
   /// \}
 
  private:
   void begin(const JobTable& jobs) {
     is_active_ = true;
     for (std::uint32_t i = 0; i < jobs.size(); ++i) priority_.push_back(jobs.priority(JobId{i}));
-    priority_before_ = priority_;
     cancels_.assign(jobs.size(), 0);
     is_cancelled_.assign(jobs.size(), 0);
   }
@@ -98,7 +96,7 @@ class Changes {
   std::vector<JobChange> changes_;  // by time
   std::size_t next_ = 0;            // the first that is to come
   // By job; empty when nothing changes.
-  std::vector<std::int32_t> priority_, priority_before_;
+  std::vector<std::int32_t> priority_;
   std::vector<std::uint8_t> cancels_, is_cancelled_;
   std::vector<std::uint32_t> shape_;  // by job; empty when no size changes
 };

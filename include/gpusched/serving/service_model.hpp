@@ -103,10 +103,9 @@ struct ServiceModel {
   }
 };
 
-/// The most requests a second that one replica serves within the promise, if requests wait for nothing but their
-/// batch. 0 where it serves none.
-[[nodiscard]] inline double most_rate_of_replica(const ServiceSpec& service) {
-  const Time within = service.promise ? service.promise->within : Time::max();
+/// The most requests a second that one replica serves, in batches that take at most `within`, if requests wait for
+/// nothing but their batch. 0 where it serves none.
+[[nodiscard]] inline double most_rate_of_replica(const ServiceSpec& service, Time within) {
   if (service.batches.empty()) {
     return service.mean_service_s > 0 ? service.at_once / service.mean_service_s : 0;
   }
@@ -116,6 +115,10 @@ struct ServiceModel {
     if (takes <= within && takes.us > 0) most = std::max(most, static_cast<double>(i + 1) / to_seconds(takes));
   }
   return most;
+}
+/// The same within the promise, if there is one.
+[[nodiscard]] inline double most_rate_of_replica(const ServiceSpec& service) {
+  return most_rate_of_replica(service, service.promise ? service.promise->within : Time::max());
 }
 
 }  // namespace gpusched

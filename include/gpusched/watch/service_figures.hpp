@@ -103,14 +103,10 @@ inline double requests_in_time(const RequestLedger& ledger, const ServiceSpec& s
 }
 
 inline double lower_bound_replica_s(const ServiceSpec& service, const RequestLedger& queue) {
-  double most_rate = 0;
-  for (std::size_t i = 0; i < service.batches.size(); ++i) {
-    if (service.batches[i].us > 0) {
-      most_rate = std::max(most_rate, static_cast<double>(i + 1) / to_seconds(service.batches[i]));
-    }
+  if (!service.batches.empty()) {
+    const double most_rate = most_rate_of_replica(service, Time::max());
+    return most_rate > 0 ? static_cast<double>(queue.counts().completed) / most_rate : 0;
   }
-  const auto answered = static_cast<double>(queue.counts().completed);
-  if (!service.batches.empty()) return most_rate > 0 ? answered / most_rate : 0;
   WideInt work_us = 0;
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
     if (queue.records()[i].phase == RequestPhase::completed) work_us += queue.request(i).work.us;

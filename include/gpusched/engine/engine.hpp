@@ -215,10 +215,11 @@ class Engine : public RunResults {
   /// Events so far: submissions, finishes, retries, wakes, and what failures of nodes and changes of jobs brought.
   [[nodiscard]] std::uint64_t events_seen() const { return state().events_seen; }
 
+  /// After so many instants without an event advance() returns.
+  static constexpr std::uint32_t most_silent_instants = 65'536;
+
  private:
   explicit Engine(const detail::EngineState& from) : RunResults(from) {}
-
-  static constexpr std::uint32_t most_silent_instants = 65'536;
 };
 
 }  // namespace gpusched

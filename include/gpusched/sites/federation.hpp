@@ -154,7 +154,6 @@ class Federation {
   [[nodiscard]] bool consistent() const { return state_.consistent(); }
 
  private:
-  static constexpr std::uint32_t most_silent_instants = 65'536;
   using Stage = detail::JobTrack::Stage;
   using Due = std::pair<std::int64_t, std::uint32_t>;  // microseconds, and what
   using DueQueue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
@@ -301,7 +300,8 @@ class Federation {
     const bool moved = engine.advance_to(state_.now);
     engine.tell_submitted(submitted_);
     // An instant that brings nothing is none, but where there are too many of them, as in simulate().
-    if (moved || ++silent_[site] % most_silent_instants == 0) progress_[site].observe(engine.view(), engine.events());
+    if (moved || ++silent_[site] % Engine::most_silent_instants == 0)
+      progress_[site].observe(engine.view(), engine.events());
     touched_[site] = true;
     end_services(site);
     if (!moved) return;

@@ -134,6 +134,7 @@ class SchedulerHost {
   void carry_out(const OnlineCommand& command) {
     const std::uint32_t number = numbers_.at(scheduler_.id(command.job));
     Job& job = state_[number];
+    if (command.action == OnlineAction::cancel) return;  // it waits
     if (command.action != OnlineAction::start) suspend(job);
     if (command.action == OnlineAction::preempt) return;
     if (job.start_s < 0) job.start_s = sg4::Engine::get_clock();

@@ -108,6 +108,12 @@ class PyView {
     require(job, JobPhase::running);
     decision_->preempt(job);
   }
+  void cancel(std::int64_t number) {
+    const JobId job = job_of(number);
+    decision_->preempt(job);  // if it runs
+    if (decision_->cancel(job) == Verdict::ok) return;
+    throw InputError("job " + std::to_string(number) + " cannot be cancelled: it is " + word(open().phase(job)));
+  }
   void wake(double time_s) {
     constexpr double most = 4e12;
     if (!std::isfinite(time_s) || time_s > most || from_seconds(time_s) <= open().now()) {
@@ -404,6 +410,9 @@ void bind_policy(nb::module_& module) {
            "Starts a waiting job; False when it does not fit. Error: the job does not wait.")
       .def("preempt", &PyView::preempt, nb::arg("job"),
            "Stops a running job, which waits again. Error: it does not run.")
+      .def("cancel", &PyView::cancel, nb::arg("job"),
+           "Gives up a job that waits or runs: it is done, and no average counts it. Error: it does neither, or is a "
+           "replica of a service or a task of a study.")
       .def("wake", &PyView::wake, nb::arg("time_s"),
            "Asks for a decision at that instant. Error: it is not after now_s.");
 }

@@ -229,15 +229,21 @@ std::string saturation_line(const Contestant& contestant) {
          " of " + counted(contestant.finished_windows().size(), "window") + ": means depend on their length\n";
 }
 
-// Where limits refuse jobs, windows of one policy have other jobs than those of another.
-std::string refused_line(const Contestant& contestant) {
-  double refused = 0;
+// Where limits refuse jobs, or the policy cancels some, windows of one policy have other jobs than those of another.
+std::string left_out_line(const Contestant& contestant, const char* what, std::optional<double> Metrics::*jobs) {
+  double all = 0;
   for (const PolicyScores& run : contestant.runs) {
-    for (const std::optional<Metrics>& window : run.windows) refused += window ? window->refused_jobs.value_or(0) : 0;
+    for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*jobs).value_or(0) : 0;
   }
-  if (refused == 0) return "";
-  return contestant.name + ": limits refuse " + human_count(static_cast<std::uint64_t>(refused)) +
+  if (all == 0) return "";
+  return contestant.name + ": " + what + " " + human_count(static_cast<std::uint64_t>(all)) +
          " jobs of its windows, which no average counts: means are of other jobs than another policy's\n";
+}
+std::string refused_line(const Contestant& contestant) {
+  return left_out_line(contestant, "limits refuse", &Metrics::refused_jobs);
+}
+std::string cancelled_line(const Contestant& contestant) {
+  return left_out_line(contestant, "it cancels", &Metrics::policy_cancelled_jobs);
 }
 
 // Of every window; null where the run did not end.
@@ -355,8 +361,8 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     }
     table.add(std::move(cells));
     if (!self) reasons.push_back(one.pair.verdict);
-    below += failure_lines(contestant) + refused_line(contestant) + saturation_line(contestant) +
-             disagreement_line(contestant.name, one);
+    below += failure_lines(contestant) + refused_line(contestant) + cancelled_line(contestant) +
+             saturation_line(contestant) + disagreement_line(contestant.name, one);
     if (contestant.runs.size() > 1)
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
     if (!self) below += improvement_line(contestant, reference.name, one.pair);
@@ -436,7 +442,8 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   for (const TraceEvaluation& evaluation : evaluations) {
     const std::string trace = std::filesystem::path(evaluation.trace).filename().string();
     for (const Contestant& contestant : evaluation.contestants) {
-      for (const std::string& line : {refused_line(contestant), saturation_line(contestant)}) {
+      for (const std::string& line :
+           {refused_line(contestant), cancelled_line(contestant), saturation_line(contestant)}) {
         if (!line.empty()) below += trace + ": " + line;
       }
     }

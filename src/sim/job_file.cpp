@@ -17,6 +17,18 @@ void add_gpu_types(const Cluster& cluster, std::span<const Interval> intervals, 
   }
 }
 
+namespace {
+
+bool decisions_cancel(const JobFile& file) {
+  const JobTable& jobs = file.engine(JobId{0}).jobs();
+  for (std::uint32_t i = jobs.in_front(); i < jobs.size(); ++i) {
+    if (file.engine(JobId{i}).is_cancelled(JobId{i})) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string jobs_csv(const JobFile& file) {
   const Engine& any = file.engine(JobId{0});
   const JobTable& jobs = any.jobs();
@@ -29,9 +41,10 @@ std::string jobs_csv(const JobFile& file) {
   if (waits) text += ",eligible_s";
   if (fails) text += ",kills";
   if (any.has_elastic_jobs()) text += ",held_gpu_s";
-  if (any.has_changes()) text += ",cancelled";
+  const bool cancels = any.has_changes() || decisions_cancel(file);
+  if (cancels) text += ",cancelled";
   if (any.has_limits()) text += ",refused";
-  if (any.has_changes() || any.has_limits()) text += ",averaged";
+  if (cancels || any.has_limits()) text += ",averaged";
   if (any.has_time_limits()) text += ",ended_at_limit";
   text += file.bills.names + file.more_names + '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
@@ -68,9 +81,9 @@ std::string jobs_csv(const JobFile& file) {
     if (engine.has_elastic_jobs()) {
       append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.gpu_time(job).held() / whole_gpu)});
     }
-    if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
+    if (cancels) text += engine.is_cancelled(job) ? ",true" : ",false";
     if (engine.has_limits()) text += engine.is_refused(job) ? ",true" : ",false";
-    if (engine.has_changes() || engine.has_limits()) text += engine.may_be_cancelled(job) ? ",false" : ",true";
+    if (cancels || engine.has_limits()) text += engine.may_be_cancelled(job) ? ",false" : ",true";
     if (engine.has_time_limits()) text += engine.is_ended_at_limit(job) ? ",true" : ",false";
     if (!file.bills.cells.empty()) text += file.bills.cells[i];
     if (file.more) text += file.more(job);

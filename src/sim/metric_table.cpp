@@ -46,6 +46,7 @@ const std::vector<MetricInfo>& metric_table() {
       {"goodput", &Metrics::goodput, Better::more},
       {"kills", &Metrics::kills},
       {"cancelled_jobs", &Metrics::cancelled_jobs, Better::neither},
+      {"policy_cancelled_jobs", &Metrics::policy_cancelled_jobs, Better::neither, Told::where_known},
       {"refused_jobs", &Metrics::refused_jobs, Better::neither, Told::where_known},
       {"cold_starts", &Metrics::cold_starts},
       {"warm_starts", &Metrics::warm_starts, Better::neither},

@@ -299,16 +299,16 @@ std::string cancelled_line(const ReplayInput& input, const std::vector<PolicyRun
   return text + " of the " + counted(jobs, "job") + " that users cancel, which no average counts\n";
 }
 
-// Measured jobs whose submission exceeded a limit.
-std::string refused_line(const std::vector<PolicyRun>& runs) {
+// Measured jobs that a run took no further, of every run; nothing where there is none.
+std::string left_out_line(const char* which, std::optional<double> Metrics::*jobs, const std::vector<PolicyRun>& runs) {
   std::string text;
   double all = 0;
   for (const PolicyRun& run : runs) {
-    const double refused = run.metrics.refused_jobs.value_or(0);
-    text += (text.empty() ? " " : ", ") + run.policy + " " + human_count(static_cast<std::uint64_t>(refused));
-    all += refused;
+    const double count = (run.metrics.*jobs).value_or(0);
+    text += (text.empty() ? " " : ", ") + run.policy + " " + human_count(static_cast<std::uint64_t>(count));
+    all += count;
   }
-  return all == 0 ? "" : "jobs refused by limits, which no average counts:" + text + "\n";
+  return all == 0 ? "" : std::string(which) + ", which no average counts:" + text + "\n";
 }
 
 std::vector<NamedWaits> waits_of(const std::vector<PolicyRun>& runs) {
@@ -538,7 +538,8 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs, style);
   if (!input.conditions.stages.is_empty()) text += starts_table(runs, style);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs, style);
-  text += cancelled_line(input, runs) + refused_line(runs);
+  text += cancelled_line(input, runs) + left_out_line("jobs refused by limits", &Metrics::refused_jobs, runs) +
+          left_out_line("jobs cancelled by the policy", &Metrics::policy_cancelled_jobs, runs);
   if (!runs.front().services.empty()) text += services_table(runs, style);
   if (!runs.front().studies.empty()) text += studies_table(runs, style);
   if (scenario.waits) text += waits_tables(waits_of(runs), style);

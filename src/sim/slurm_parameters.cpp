@@ -69,10 +69,14 @@ std::vector<PreemptedClass> preempted_classes(const SlurmSite& site, const JobTa
 
 void add_preemption(const SlurmSite& site, const JobTable& jobs, std::map<std::string, ParameterValue>& parameters) {
   const SlurmPreempted& of_cluster = site.conf->preempted;
-  std::vector<std::string> rights, grace, exempt;
+  std::vector<std::string> rights, grace, exempt, cancels, suspends;
   const std::vector<PreemptedClass> classes = preempted_classes(site, jobs);
   for (const PreemptedClass& below : classes) {
-    if (!below.own.is_allowed.value_or(of_cluster.is_allowed.value_or(false))) continue;
+    SlurmPreemptMode mode = below.own.mode.value_or(of_cluster.mode.value_or(SlurmPreemptMode::off));
+    if (mode == SlurmPreemptMode::off) continue;
+    if (mode == SlurmPreemptMode::requeue && !site.conf->requeues) mode = SlurmPreemptMode::cancel;
+    if (mode == SlurmPreemptMode::cancel) cancels.push_back(below.name);
+    if (mode == SlurmPreemptMode::suspend) suspends.push_back(below.name);
     for (const PreemptedClass& above : classes) {
       const bool is_listed =
           std::find(above.preempts.begin(), above.preempts.end(), below.name) != above.preempts.end();
@@ -87,6 +91,8 @@ void add_preemption(const SlurmSite& site, const JobTable& jobs, std::map<std::s
   parameters["preempts_by"] = std::string(by_qos ? "qos" : "partition");
   parameters["grace_s"] = std::move(grace);
   parameters["exempt_s"] = std::move(exempt);
+  parameters["cancels"] = std::move(cancels);
+  parameters["suspends"] = std::move(suspends);
   parameters["youngest_first"] = site.conf->youngest_first;
 }
 
@@ -123,7 +129,8 @@ void set_slurm_parameters(const SlurmSite& site, const JobTable& jobs, bool may_
     // Whose rights they are and what they are is said in one place.
     const bool has_own_rights = policy.given.contains("preempts");
     for (auto& [name, value] : parameters_of(site, jobs)) {
-      const bool of_rights = name == "preempts_by" || name == "grace_s" || name == "exempt_s";
+      const bool of_rights =
+          name == "preempts_by" || name == "grace_s" || name == "exempt_s" || name == "cancels" || name == "suspends";
       if (!has_own_rights || !of_rights) policy.given.try_emplace(name, value);
     }
     if (may_backfill && site.conf->backfills && easy) backfill_by_default(registry, *easy, {&policy, 1});

@@ -141,12 +141,17 @@ class ConfInterpreter {
     if (key == "preempttype") return used(take_preempt_type(line, pair));
     if (key == "preemptmode") {
       auto done = take_mode(line, pair, pair.key, conf_.preempted);
-      if (done && *conf_.preempted.is_allowed) {
+      if (done && conf_.preempted.mode.value_or(SlurmPreemptMode::off) != SlurmPreemptMode::off) {
         conf_.of_preemption.push_back({line.file, line.line, pair.key, pair.value});
       }
       return used(done);
     }
     if (key == "preemptexempttime") return used(take_exempt(line, pair));
+    if (key == "jobrequeue") {
+      auto done = take_word(line, pair, "1", "0", conf_.requeues);
+      if (!conf_.requeues) conf_.of_preemption.push_back({line.file, line.line, pair.key, pair.value});
+      return used(done);
+    }
     if (key == "clustername") {
       name_ = name_text(pair.value);
       return true;
@@ -216,8 +221,9 @@ class ConfInterpreter {
   Result<void> take_mode(const SlurmConfLine& line, const SlurmPair& pair, const std::string& key,
                          SlurmPreempted& into) {
     std::vector<std::string> other;
-    into.is_allowed = slurm_preempt_mode(pair.value, other);
-    if (!into.is_allowed) return not_as_expected(line, pair.key, "OFF, REQUEUE, SUSPEND, CANCEL or GANG", pair.value);
+    if (!read_slurm_preempt_mode(pair.value, into.mode, other)) {
+      return not_as_expected(line, pair.key, "OFF, REQUEUE, SUSPEND, CANCEL or GANG", pair.value);
+    }
     for (std::string& word : other) unused(line, key, std::move(word));
     return {};
   }
@@ -442,18 +448,23 @@ class ConfInterpreter {
 
 }  // namespace
 
-std::optional<bool> slurm_preempt_mode(std::string_view text, std::vector<std::string>& unused) {
-  bool is_off = false;
-  for (const std::string_view word : split_at(text, ',')) {
-    const std::string mode = lower_case(word);
-    if (mode == "cancel" || mode == "gang" || mode == "within" || mode == "priority") {
-      unused.emplace_back(word);
-    } else if (mode != "off" && mode != "requeue" && mode != "suspend") {
-      return std::nullopt;
+bool read_slurm_preempt_mode(std::string_view text, std::optional<SlurmPreemptMode>& mode,
+                             std::vector<std::string>& unused) {
+  static const std::map<std::string, SlurmPreemptMode> modes = {{"off", SlurmPreemptMode::off},
+                                                                {"requeue", SlurmPreemptMode::requeue},
+                                                                {"suspend", SlurmPreemptMode::suspend},
+                                                                {"cancel", SlurmPreemptMode::cancel}};
+  for (const std::string_view written : split_at(text, ',')) {
+    const std::string word = lower_case(written);
+    if (word == "gang" || word == "within" || word == "priority") {
+      unused.emplace_back(written);
+      continue;
     }
-    is_off = is_off || mode == "off";
+    const auto known = modes.find(word);
+    if (known == modes.end()) return false;
+    mode = known->second;
   }
-  return !is_off;
+  return true;
 }
 
 Result<SlurmConf> read_slurm_conf(const std::string& path) {

@@ -26,12 +26,15 @@ struct UnusedSetting {
 /// By what jobs preempt others: PreemptType.
 enum class SlurmPreemptType : std::uint8_t { none, qos, partition };
 
-/// On what terms jobs of a QOS or partition are preempted. CANCEL is as REQUEUE here, and GANG, WITHIN and PRIORITY
-/// change nothing: they are named as not used.
+/// What becomes of a job that is preempted: PreemptMode.
+enum class SlurmPreemptMode : std::uint8_t { off, requeue, suspend, cancel };
+
+/// On what terms jobs of a QOS or partition are preempted. GANG, WITHIN and PRIORITY change nothing: they are named as
+/// not used.
 struct SlurmPreempted {
-  std::optional<bool> is_allowed = {};  ///< PreemptMode is not OFF; none: as of the cluster
-  std::optional<Time> grace = {};       ///< GraceTime
-  std::optional<Time> exempt = {};      ///< PreemptExemptTime
+  std::optional<SlurmPreemptMode> mode = {};  ///< PreemptMode; none: as of the cluster
+  std::optional<Time> grace = {};             ///< GraceTime
+  std::optional<Time> exempt = {};            ///< PreemptExemptTime
 };
 
 /// A PartitionName line: a virtual cluster.
@@ -66,6 +69,7 @@ struct SlurmConf {
   SlurmPreemptType preempt_type = SlurmPreemptType::none;  ///< PreemptType
   SlurmPreempted preempted = {};                           ///< of the cluster; without a mode nobody is preempted
   bool youngest_first = false;                             ///< SchedulerParameters preempt_youngest_first
+  bool requeues = true;                           ///< JobRequeue; without it jobs are cancelled that are to be requeued
   std::vector<UnusedSetting> of_preemption = {};  ///< those settings of the cluster, which others may leave without use
   bool enforces_limits = false;                   ///< AccountingStorageEnforce has limits, safe or all
   std::vector<SlurmPartition> partitions;
@@ -74,9 +78,10 @@ struct SlurmConf {
   std::vector<std::string> files;  ///< that were read
 };
 
-/// Reads a PreemptMode: true unless it is OFF. Words of it that change nothing are added to `unused`; nothing where one
-/// is unknown.
-std::optional<bool> slurm_preempt_mode(std::string_view text, std::vector<std::string>& unused);
+/// Reads a PreemptMode: the last word of it that says what becomes of jobs; words that change nothing are added to
+/// `unused`. False where one is unknown.
+bool read_slurm_preempt_mode(std::string_view text, std::optional<SlurmPreemptMode>& mode,
+                             std::vector<std::string>& unused);
 
 /// Reads the file and those that it includes. A node's cores and memory are unlimited where it does not say them; nodes
 /// that no partition has, or whose State is down, drained, failing or future, are left out. Errors carry file, line and

@@ -149,8 +149,9 @@ class QosReader {
     }
     if (same_slurm_word(column, "PreemptMode")) {
       std::vector<std::string> other;
-      qos.preempted.is_allowed = slurm_preempt_mode(value, other);
-      if (!qos.preempted.is_allowed) return wrong_qos(file_, column, "cluster, off, requeue, suspend or cancel", value);
+      if (!read_slurm_preempt_mode(value, qos.preempted.mode, other)) {
+        return wrong_qos(file_, column, "cluster, off, requeue, suspend or cancel", value);
+      }
       for (const std::string& word : other) unused(qos, column, word);
       return {};
     }

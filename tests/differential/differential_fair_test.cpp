@@ -59,7 +59,7 @@ std::string random_rights(const std::vector<Row>& rows, SlurmRights& rights) {
   std::set<std::string> partitions;
   for (const Row& row : rows) partitions.insert(std::string(row.vc));
   rights.youngest_first = *rc::gen::arbitrary<bool>();
-  std::string over, grace, exempt;
+  std::string over, grace, exempt, cancelled, suspended;
   const auto add = [](std::string& list, const std::string& word) { list += (list.empty() ? "" : ",") + word; };
   for (const std::string& below : partitions) {
     for (const std::string& above : partitions) {
@@ -71,9 +71,12 @@ std::string random_rights(const std::vector<Row>& rows, SlurmRights& rights) {
     if (seconds > 0) add(grace, below + "=" + std::to_string(rights.grace[below] = seconds));
     const auto least = *rc::gen::element<std::int64_t>(0, 0, 1, 5);
     if (least > 0) add(exempt, below + "=" + std::to_string(rights.exempt[below] = least));
+    const auto mode = *rc::gen::inRange(0, 6);
+    if (mode < 2) add(cancelled, *rights.cancelled.insert(below).first);
+    if (mode == 2) add(suspended, *rights.suspended.insert(below).first);
   }
-  return ",preempts_by=partition,preempts=[" + over + "],grace_s=[" + grace + "],exempt_s=[" + exempt +
-         "],youngest_first=" + (rights.youngest_first ? "true" : "false");
+  return ",preempts_by=partition,preempts=[" + over + "],grace_s=[" + grace + "],exempt_s=[" + exempt + "],cancels=[" +
+         cancelled + "],suspends=[" + suspended + "],youngest_first=" + (rights.youngest_first ? "true" : "false");
 }
 
 // Weights of the fair-share factor are powers of two: the factors 1, 1/2, 1/4 of equal shares are then no ties of

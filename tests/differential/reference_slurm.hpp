@@ -23,6 +23,7 @@ namespace gpusched::test {
 struct SlurmRights {
   std::set<std::pair<std::string, std::string>> over = {};
   std::map<std::string, std::int64_t> grace = {}, exempt = {};
+  std::set<std::string> cancelled = {}, suspended = {};
   bool youngest_first = false;
 
   /// The longest chain of partitions below that one.
@@ -62,6 +63,7 @@ inline std::vector<std::int64_t> victims_of(World& world, const WorldJob& job, c
   std::vector<std::tuple<bool, std::int64_t, std::int64_t, std::int64_t>> ranked;
   for (const WorldJob* const other : world.running()) {
     if (!rights.over.contains({job.vc, other->vc})) continue;
+    if (rights.suspended.contains(other->vc) && other->gpu > 0) continue;
     const std::int64_t exempt = rights.exempt.contains(other->vc) ? rights.exempt.at(other->vc) : 0;
     if (other->started + exempt > world.now) {
       world.timers.insert(other->started + exempt);
@@ -120,7 +122,11 @@ inline bool start_or_preempt(World& world, WorldJob& job, const SlurmRights& rig
   }
   if (waits) return false;
   has_stopped = true;
-  return world.start_by_force(job, jobs_of(world, victims));
+  const bool started = world.start_by_force(job, jobs_of(world, victims));
+  for (WorldJob* const other : jobs_of(world, gone)) {
+    if (rights.cancelled.contains(other->vc)) world.give_up(*other);
+  }
+  return started;
 }
 
 /// Jobs whose grace is over stop, and wait again once all others were tried. Pass by pass as long as one stops others,
@@ -133,7 +139,11 @@ void start_by_rights(World& world, Key key, const SlurmNumbers& numbers, Owner o
     if (!told.has(*job) || told.jobs.at(job->id).first > world.now) continue;
     world.free(*job);
     world.stop(*job);
-    stopped.insert(job->id);
+    if (numbers.rights.cancelled.contains(job->vc)) {
+      world.give_up(*job);
+    } else {
+      stopped.insert(job->id);
+    }
   }
   const auto alike = [&](const WorldJob& job) {
     using Alike = std::tuple<std::string, std::string, std::int64_t, std::vector<std::int64_t>>;

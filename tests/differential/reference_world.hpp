@@ -283,6 +283,12 @@ class World {
     job.places.clear();
     for (std::int64_t task = 0; task < job.tasks; ++task) job.places.push_back(take(node, job));
   }
+  /// A waiting job never runs again.
+  void give_up(WorldJob& job) {
+    job.waiting = false;
+    job.end = now;
+    ++ended_;
+  }
   /// Makes a freed job wait again.
   void stop(WorldJob& job) {
     job.running = job.freed = false;

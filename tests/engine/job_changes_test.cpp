@@ -364,6 +364,44 @@ TEST(JobChanges, ACopyOfAnEngineGoesOnAlikeBeforeTheDecisionOfAChange) {
   }
 }
 
+// Cancels job 0 when job 1 comes, and itself waits for nobody.
+struct Canceller {
+  [[nodiscard]] static std::string_view name() { return "canceller"; }
+  static void decide(const View& view, Decision& decision) {
+    if (view.phase(JobId{0}) == JobPhase::running && view.now() == at(10)) {
+      EXPECT_EQ(decision.cancel(JobId{0}), Verdict::wrong_phase) << "it runs";
+      EXPECT_EQ(decision.preempt(JobId{0}), Verdict::ok);
+      EXPECT_EQ(decision.cancel(JobId{0}), Verdict::ok);
+      EXPECT_EQ(decision.cancel(JobId{0}), Verdict::wrong_phase) << "it is done";
+      EXPECT_EQ(decision.restore(JobId{0}), Verdict::wrong_phase);
+      EXPECT_EQ(decision.start(JobId{0}), Verdict::wrong_phase);
+    }
+    const std::vector<JobId> waiting(view.queue(0).begin(), view.queue(0).end());
+    for (const JobId job : waiting) decision.start(job);
+  }
+};
+
+// Job 1 waits for none, job 2 for job 0: cancelled, that is done, and holds nothing.
+TEST(JobChanges, ADecisionMayCancelAJob) {
+  const JobTable jobs = table({{0, 100, 4}, {10, 50, 2}, {10, 20, 2, 0, {"j0"}}});
+  Engine engine(jobs, Cluster::pool(4), {});
+  Canceller policy;
+  RunLog log;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  EXPECT_TRUE(engine.consistent());
+  EXPECT_TRUE(engine.is_cancelled(JobId{0}));
+  EXPECT_FALSE(engine.is_cancelled_by_user(JobId{0}));
+  EXPECT_EQ(engine.end(JobId{0}), at(10));
+  EXPECT_EQ(engine.ran(JobId{0}), at(10));
+  EXPECT_EQ(engine.preemptions(JobId{0}), 1u);
+  EXPECT_EQ(engine.end(JobId{1}), at(60));
+  EXPECT_EQ(engine.end(JobId{2}), at(30));
+  const Metrics metrics = compute_metrics(engine, log);
+  EXPECT_EQ(metrics.policy_cancelled_jobs, 1.0);
+  EXPECT_FALSE(metrics.cancelled_jobs.has_value()) << "users change none";
+  EXPECT_EQ(metrics.avg_jct_s, 35.0);
+}
+
 TEST(JobChanges, OfASliceAreThoseOfItsJobs) {
   const JobChanges changes({cancel(1, at(5)), priority(2, at(7), 4), cancel(3, at(1))}, 4);
   const JobChanges part = changes.slice(2, 2);

@@ -157,7 +157,9 @@ class ModelHost {
     const std::uint32_t job = numbers_.at(scheduler_->id(command.job));  // a scheduler may number them anew
     JobRun& run = runs_[job];
     EventKind kind = EventKind::move;
-    if (command.action == OnlineAction::start) {
+    if (command.action == OnlineAction::cancel) {
+      kind = EventKind::withdraw;
+    } else if (command.action == OnlineAction::start) {
       kind = EventKind::start;
       run.loaded = now + run.loads;
       run.end = run.loaded + run.left;

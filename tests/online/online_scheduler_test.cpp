@@ -85,7 +85,7 @@ std::string actions(const OnlineScheduler& scheduler, const Result<std::vector<O
   if (!commands) return commands.error().to_string();
   std::string text;
   for (const OnlineCommand& command : *commands) {
-    static constexpr char letters[] = {'+', '-', '>'};
+    static constexpr char letters[] = {'+', '-', '>', 'x'};
     text += letters[static_cast<std::size_t>(command.action)] + scheduler.id(command.job);
   }
   return text;
@@ -183,6 +183,39 @@ TEST(OnlineScheduler, ACancelledJobFreesItsNodesOrIsNeverStarted) {
   EXPECT_EQ(host.at(3), "");
   ASSERT_TRUE(host.scheduler.finish("c"));
   EXPECT_EQ(host.at(4), "+d");
+}
+
+const std::string cancelling_slurm = "slurm{preempts_by=partition,preempts=[top>low,top>mid],cancels=[low]}";
+
+// One that its policy cancels is suspended and given up, and its host has no more to say of it.
+TEST(OnlineScheduler, AJobThatItsPolicyCancelsIsGivenUp) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low"},
+                                  {.submit = 0, .work = 50, .user = "u", .vc = "mid"},
+                                  {.submit = 10, .work = 20, .gpus = 2, .user = "u", .vc = "top"}});
+  const auto id = [&jobs](std::uint32_t job) { return jobs.external_id(JobId{job}); };
+  Script two(cancelling_slurm);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    ASSERT_TRUE(two.scheduler.announce(online_job(jobs, JobId{i}), jobs.submit(JobId{i})));
+  }
+  ASSERT_TRUE(two.scheduler.submit(id(0)));
+  ASSERT_TRUE(two.scheduler.submit(id(1)));
+  EXPECT_EQ(two.at(0), "+" + id(0) + "+" + id(1));
+  ASSERT_TRUE(two.scheduler.submit(id(2)));
+  EXPECT_EQ(two.at(10), "-" + id(0) + "-" + id(1) + "x" + id(0) + "+" + id(2));
+  EXPECT_EQ(two.scheduler.finish(id(0)).error().message, "job '" + id(0) + "' was cancelled, it does not run");
+  EXPECT_EQ(two.scheduler.unfinished(), 2u);
+}
+
+RC_GTEST_PROP(OnlineScheduler, AHostIsToldWhomItsPolicyCancels, ()) {
+  const Cluster cluster = *clusters();
+  auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 25);
+  RC_PRE(!rows.empty());
+  for (Row& row : rows) row.vc = *rc::gen::element("low", "mid", "top");
+  const JobTable jobs = table_of(rows);
+  for (const char* const backfill : {"", "+easy"}) {
+    if (!maker(cancelling_slurm + backfill)(jobs, cluster)) continue;  // a partition has no job
+    expect_replay(jobs, cluster, cancelling_slurm + backfill, {}, *rc::gen::element(free_preemption, dear_preemption));
+  }
 }
 
 TEST(OnlineScheduler, AnAnnouncedJobMayComeLaterEarlierOrNever) {

@@ -153,6 +153,24 @@ with tempfile.TemporaryDirectory() as name:
         expect(f"exit code with {more[1:]}", (done.returncode, done.stderr), (0, ""))
         expect(f"what a scheduler hears with {more[1:]}", written.read_text().splitlines(), said)
 
+    # Jobs that the policy gives up, in both directions: one that runs, and one that waits.
+    canceller = folder / "canceller.py"
+    canceller.write_text("import json, sys\nhello = json.loads(sys.stdin.readline())\ndef send(m): print(json.dumps(m), flush=True)\n"
+                         "send({'type': 'hello', 'protocol': 'gpusched', 'version': 1})\n"
+                         "said = iter([[('start', 'a')], [], [('cancel', 'a'), ('cancel', 'b'), ('start', 'c')], []])\n"
+                         "for line in sys.stdin:\n  m = json.loads(line)\n  if m['type'] == 'end': break\n"
+                         "  send({'type': 'decisions', 'time_us': m['time_us'], 'decisions': [{'decision': d, 'id': i} for d, i in next(said)]})\n")
+    three = folder / "three.csv"
+    three.write_text("job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,100,4,1000\nb,10,100,4,1000\nc,20,30,4,1000\n")
+    done = run(gpusched, "replay", three, "--cluster", "1x4", "--policy", f"program:{sys.executable} {canceller}", "--out", folder / "three")
+    expect("exit code of a policy that cancels", (done.returncode, done.stderr), (0, ""))
+    expect("what is told of it", [line for line in done.stdout.splitlines() if "cancelled" in line],
+           [f"jobs cancelled by the policy, which no average counts: program:{sys.executable} {canceller} 2"])
+    rows = [line.split(",") for line in next((folder / "three").rglob("jobs.csv")).read_text().splitlines()]
+    columns = [rows[0].index(key) for key in ("job_id", "first_start_s", "end_s", "cancelled", "averaged")]
+    expect("jobs that a policy cancels", [[row[at] for at in columns] for row in rows[1:]],
+           [["a", "0", "20", "true", "false"], ["b", "", "20", "true", "false"], ["c", "20", "50", "false", "true"]])
+
     # What docs/process-boundary.md shows.
     shown = [line for line in (source / "docs/process-boundary.md").read_text().splitlines() if line.startswith('{"')]
     said, answers = shown[:len(shown) // 2], shown[len(shown) // 2:]
@@ -210,6 +228,11 @@ with tempfile.TemporaryDirectory() as name:
                    "its output:1: /version: expected 1")
     expect_failure(small, folder, answer('[{"decision": "start", "id": "c"}]'), "start of job 'c': no such job was submitted")
     expect_failure(small, folder, answer('[{"decision": "preempt", "id": "a"}]'), "preempt of job 'a': it does not run")
+    expect_failure(small, folder, answer('[{"decision": "cancel", "id": "a"}, {"decision": "start", "id": "a"}]'),
+                   "start of job 'a': it does not wait")
+    expect_failure(small, folder, answer('[{"decision": "stop", "id": "a"}]'), "expected start|preempt|cancel")
+    expect_failure(small, folder, answer('[{"decision": "cancel", "id": "a", "nodes": [{"node": 0, "tasks": 1}]}]'),
+                   "a job that is to stop has no nodes")
     expect_failure(small, folder, answer('[{"decision": "start", "id": "a"}, {"decision": "start", "id": "b"}]'),
                    "start of job 'b': it does not fit")
     expect_failure(small, folder, answer('[{"decision": "start", "id": "b", "nodes": [{"node": 7, "tasks": 1}]}]'),

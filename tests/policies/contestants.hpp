@@ -34,6 +34,7 @@ inline std::vector<Contestant> contestants() {
                            "slurm{skip=true}",
                            "slurm{preempts_by=partition,preempts=[b>a,c>a,c>b],youngest_first=true}",
                            "slurm{skip=true,preempts_by=partition,preempts=[b>a,c>b],grace_s=[a=5],exempt_s=[b=3]}",
+                           "slurm{preempts_by=partition,preempts=[b>a,c>a,c>b],cancels=[a,b],grace_s=[b=4]}",
                            "k8s{pods=true}",
                            "k8s{score=most-allocated}",
                            "k8s{resources=gpu}",
@@ -76,6 +77,7 @@ inline std::vector<Contestant> contestants() {
   all.push_back({"slurm{bf_interval_s=7,bf_max_job_test=20}", "easy"});
   all.push_back(
       {"slurm{bf_interval_s=0,preempts_by=partition,preempts=[b>a,c>b],grace_s=[a=4],exempt_s=[b=3]}", "easy"});
+  all.push_back({"slurm{bf_interval_s=0,preempts_by=partition,preempts=[b>a,c>b],cancels=[a],grace_s=[b=3]}", "easy"});
   return all;
 }
 

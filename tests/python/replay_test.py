@@ -111,6 +111,24 @@ def test_a_callable_preempts_and_wakes():
     assert run.jobs["preemptions"].tolist() == [1, 0]
 
 
+def test_a_callable_cancels_what_runs_or_waits():
+    def policy(view):
+        if view.now_s == 0:
+            return [0]
+        if view.now_s == 1:
+            view.cancel(0)
+            view.cancel(1)
+            with pytest.raises(gs.Error, match="job 1 cannot be cancelled: it is done"):
+                view.cancel(1)
+            with pytest.raises(gs.Error, match="job 0 is done, not waiting"):
+                view.start(0)
+        return view.waiting
+
+    run = gs.replay(gs.trace_from_columns([0, 1, 1], [10, 3, 4], [2, 2, 2]), 2, policy)[0]
+    assert run.jobs["end_s"].tolist() == [1, 1, 5]
+    assert run.metrics["policy_cancelled_jobs"] == 2 and run.metrics["avg_jct_s"] == 4
+
+
 def test_a_policy_that_raises_ends_the_run_with_its_exception():
     def policy(view):
         raise ZeroDivisionError("mine")

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -155,12 +157,32 @@ TEST_F(SlurmReplay, TellsThatNoJobHasAQos) {
   EXPECT_EQ(std::count(notes.begin(), notes.end(), "no job of the trace has a QOS, so that nobody preempts by it"), 1);
 }
 
+// A cancelled job ends when it is stopped, one that may not be requeued is cancelled, and no average counts either.
+TEST_F(SlurmReplay, CancelsWhoIsPreempted) {
+  const std::string rows = "a,0,1000,8,1000,slow,u,1000\nb,10,100,8,1000,fast,u,1000\n";
+  const auto with = [&](const std::string& conf) {
+    const ReplayInput input = load(scenario(rows,
+                                            "PreemptType=preempt/partition_prio\n" + conf +
+                                                "PartitionName=fast Nodes=n1 PriorityTier=10\nPartitionName=slow "
+                                                "Nodes=n1 PriorityTier=5\n",
+                                            "slurm"));
+    ReplayProgress progress;
+    const auto runs = run_replay(input, registry_, 1, {}, progress);
+    EXPECT_TRUE(runs) << runs.error().to_string();
+    const Metrics& metrics = runs->front().metrics;
+    return std::tuple(metrics.policy_cancelled_jobs, metrics.last_end_s, metrics.avg_jct_s);
+  };
+  EXPECT_EQ(with("PreemptMode=REQUEUE\n"), std::tuple(std::optional<double>(), 1100.0, 595.0));
+  EXPECT_EQ(with("PreemptMode=CANCEL\n"), std::tuple(std::optional(1.0), 110.0, 100.0));
+  EXPECT_EQ(with("PreemptMode=REQUEUE\nJobRequeue=0\n"), std::tuple(std::optional(1.0), 110.0, 100.0));
+}
+
 // The partition of the higher tier stops jobs of the other one, unless these may not be.
 TEST_F(SlurmReplay, PreemptsByTiersOfPartitions) {
   const std::string rows = "a,0,1000,8,1000,slow,u,1000\nb,10,100,8,1000,fast,u,1000\n";
   const auto with = [&](const std::string& slow) {
     return starts(load(scenario(rows,
-                                "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
+                                "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
                                 "PartitionName=fast Nodes=n1 PriorityTier=10\nPartitionName=slow Nodes=n1 " +
                                     slow + "\n",
                                 "slurm")));
@@ -169,6 +191,7 @@ TEST_F(SlurmReplay, PreemptsByTiersOfPartitions) {
   EXPECT_EQ(with("PriorityTier=5"), (Starts{0, 10}));
   EXPECT_EQ(with("PriorityTier=5 GraceTime=30"), (Starts{0, 40}));
   EXPECT_EQ(with("PriorityTier=5 PreemptMode=OFF"), (Starts{0, 1000}));
+  EXPECT_EQ(with("PriorityTier=5 PreemptMode=SUSPEND"), (Starts{0, 1000})) << "it would keep its GPUs";
   EXPECT_EQ(with("PriorityTier=10"), (Starts{0, 1000}));
 }
 

@@ -145,12 +145,18 @@ TEST(SlurmConf, SaysWhoPreemptsWhom) {
       "NodeName=n1 CPUs=1\nPartitionName=a Nodes=n1 PriorityTier=3\n"
       "PartitionName=b Nodes=n1 PriorityTier=2 GraceTime=60 PreemptMode=OFF\n");
   EXPECT_EQ(conf.preempt_type, SlurmPreemptType::partition);
-  EXPECT_EQ(conf.preempted.is_allowed, true);
+  EXPECT_EQ(conf.preempted.mode, SlurmPreemptMode::suspend);
   EXPECT_EQ(conf.preempted.exempt, whole_seconds(600)) << "minutes";
   EXPECT_TRUE(conf.youngest_first);
   EXPECT_EQ(conf.partitions[1].preempted.grace, whole_seconds(60));
-  EXPECT_EQ(conf.partitions[1].preempted.is_allowed, false);
+  EXPECT_EQ(conf.partitions[1].preempted.mode, SlurmPreemptMode::off);
   EXPECT_EQ(unused_keys(conf.unused), Names{"PreemptMode=GANG"});
+  EXPECT_EQ(conf_of("PreemptMode=CANCEL\n").preempted.mode, SlurmPreemptMode::cancel);
+  EXPECT_FALSE(conf_of("PreemptMode=GANG\n").preempted.mode.has_value()) << "slices time alone";
+  const SlurmConf never = conf_of("JobRequeue=0\n");
+  EXPECT_FALSE(never.requeues);
+  EXPECT_EQ(unused_keys(never.of_preemption), Names{"JobRequeue=0"});
+  EXPECT_TRUE(conf_of("JobRequeue=1\n").requeues);
   EXPECT_EQ(error_of_conf("PreemptType=preempt/all\n"),
             "slurm.conf:1: PreemptType: expected preempt/none, preempt/qos or preempt/partition_prio, found "
             "'preempt/all'");
@@ -312,7 +318,6 @@ TEST(SlurmQos, EveryLimitHasItsMeaning) {
   EXPECT_EQ(others->rows[0].limits[0].per, LimitOwner::job);
 }
 
-// CANCEL is as REQUEUE here, and named.
 TEST(SlurmQos, SayWhomTheyPreempt) {
   const TempFolder folder;
   const auto table = read_slurm_qos(
@@ -322,12 +327,12 @@ TEST(SlurmQos, SayWhomTheyPreempt) {
   ASSERT_TRUE(table) << table.error().to_string();
   EXPECT_EQ(table->rows[0].preempted.grace, whole_seconds(60));
   EXPECT_EQ(table->rows[0].preempted.exempt, whole_seconds(300));
-  EXPECT_EQ(table->rows[0].preempted.is_allowed, true);
+  EXPECT_EQ(table->rows[0].preempted.mode, SlurmPreemptMode::cancel);
   EXPECT_EQ(table->rows[1].preempts, Names{"low"});
-  EXPECT_FALSE(table->rows[1].preempted.is_allowed.has_value());
+  EXPECT_FALSE(table->rows[1].preempted.mode.has_value());
   EXPECT_EQ(table->rows[2].preempts, (Names{"low", "mid"}));
-  EXPECT_EQ(table->rows[2].preempted.is_allowed, false);
-  EXPECT_EQ(unused_keys(table->unused), Names{"low:PreemptMode=cancel"});
+  EXPECT_EQ(table->rows[2].preempted.mode, SlurmPreemptMode::off);
+  EXPECT_TRUE(table->unused.empty());
 }
 
 TEST(SlurmQos, BadTablesAreRefusedWithTheirPlace) {

@@ -70,13 +70,20 @@ struct Chaos {
         decision.preempt(job);
         start_at_some_size(view, decision, job);
         break;
+      case 12:
+        if (rng.below(4) > 0) break;
+        decision.preempt(job);
+        decision.cancel(job);
+        break;
       default: break;
     }
   }
 
   void start(const View& view, Decision& decision, JobId job) {
     switch (rng.below(8)) {
-      case 0: break;
+      case 0:
+        if (rng.below(8) == 0) decision.cancel(job);
+        break;
       case 1: decision.start(job, Placement::random); break;
       case 2: decision.start_on(job, choice(view, job)); break;
       case 3:

@@ -378,6 +378,11 @@ void SlowWorld::decide(std::span<const ToldCommand> commands) {
         if (command.takes_back) job->was_preempted_last = true;
         if (!command.takes_back) preempt(command.job);
         break;
+      case CommandKind::cancel:
+        job->is_cancelled = true;
+        emit(EventKind::withdraw, command.job);
+        finish_job(command.job);
+        break;
       case CommandKind::wake:
         if (command.time <= end_of_time) wakes_.insert(command.time);
         break;

@@ -17,7 +17,7 @@ namespace gpusched {
 enum class Verdict : std::uint8_t {
   ok,            ///< accepted
   does_not_fit,  ///< capacity, quota, GPU type or placement rule
-  wrong_phase,   ///< starting a job that is not pending, preempting one that is not running
+  wrong_phase,   ///< starting or cancelling a job that is not pending, preempting one that is not running
   in_the_past,   ///< a wake not after now
   no_power,      ///< the cluster might exceed a power cap
   wrong_size,    ///< a number of tasks with which the job cannot run
@@ -136,6 +136,21 @@ class Decision {
     *command = {.kind = detail::CommandKind::wake, .time = Time::max()};  // a command that does nothing
     if (limits().active()) limits().take(job, state_->held_shape(job), state_->now);
     move_to_running(job, state);
+    return Verdict::ok;
+  }
+
+  /// Gives up a job that waits, perhaps because this decision preempted it: it is done without having done its work,
+  /// and counts as one that its user cancelled. Replicas of services and tasks of studies are not a policy's to give
+  /// up.
+  Verdict cancel(JobId job) {
+    detail::JobState& state = (*state_)[job];
+    const bool is_told_when_to_end =
+        state_->effects.get<detail::Services>().is_replica(job) || state_->effects.get<detail::Trials>().is_trial(job);
+    if (state.phase != JobPhase::pending || is_told_when_to_end) return Verdict::wrong_phase;
+    state_->leave_queue(job);
+    state.phase = JobPhase::done;
+    state.is_cancelled = true;
+    add(detail::CommandKind::cancel, job);
     return Verdict::ok;
   }
 

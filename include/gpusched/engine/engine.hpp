@@ -101,7 +101,7 @@ class Engine : public RunResults {
     }
   }
 
-  /// Carries out the open decision. Afterwards events() are its starts and preemptions, in order.
+  /// Carries out the open decision. Afterwards events() are what it did to jobs, in order.
   void apply() {
     detail::EngineState& state = kernel_.state;
     state.events.clear();
@@ -112,6 +112,7 @@ class Engine : public RunResults {
           if (!command.withdrawn) kernel_.begin_run(command.job);
           break;
         case detail::CommandKind::preempt: kernel_.preempt(command); break;
+        case detail::CommandKind::cancel: kernel_.cancel(command.job); break;
         case detail::CommandKind::wake:
           if (command.time <= end_of_time) state.planned.push(command.time, EventKind::wake, no_job, 0);
           break;

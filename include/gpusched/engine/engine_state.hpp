@@ -79,6 +79,9 @@ struct EngineState {
   std::vector<Command> commands;     ///< of the open decision
   std::vector<Resized> resized;      ///< jobs that ran until their users changed their size at this instant
 
+  /// A decision is being carried out: what happens now is not yet another event for policies.
+  [[nodiscard]] bool is_carrying_out() const { return !commands.empty(); }
+
   JobState& operator[](JobId job) { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
   const JobState& operator[](JobId job) const { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
 

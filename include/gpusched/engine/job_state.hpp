@@ -58,9 +58,10 @@ struct JobState {
   bool must_restart = false;  ///< the next start loads the state that was kept
   /// The open decision preempted the job: until apply() ends its run, the time since `since` is not yet in `ran`.
   bool preempted_now = false;
-  bool starting = false;     ///< the open decision started the job
-  bool held = false;         ///< running, but told not to work
-  bool stands_last = false;  ///< a decision preempted it, and put it at the end of its queue
+  bool starting = false;      ///< the open decision started the job
+  bool held = false;          ///< running, but told not to work
+  bool stands_last = false;   ///< a decision preempted it, and put it at the end of its queue
+  bool is_cancelled = false;  ///< its user or a decision gave it up before its work was done
 
   /// True while time passes for the job since `since`.
   [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }
@@ -91,7 +92,7 @@ enum class EndOfRun : std::uint8_t {
 };
 
 /// A command of a Decision; `time` is the instant of a wake, the change of an adjust, or microwatts.
-enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move, hold, resume, limit_power };
+enum class CommandKind : std::uint8_t { start, preempt, cancel, wake, adjust, move, hold, resume, limit_power };
 struct Command {
   CommandKind kind = CommandKind::wake;
   bool withdrawn = false;  ///< start: a later preempt of the same decision took it back; preempt: that one

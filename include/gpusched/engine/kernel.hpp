@@ -353,6 +353,12 @@ class Kernel : public SavedStates {
     emit({EventKind::move, job});
   }
 
+  /// A decision gave up a job that waited, and took it out of its queue.
+  GPUSCHED_RARE void cancel(JobId job) {
+    emit({EventKind::withdraw, job});
+    end_job(job);
+  }
+
   using SavedStates::adjust;
 
   GPUSCHED_RARE void hold(JobId job, bool held) {

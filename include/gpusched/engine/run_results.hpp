@@ -83,11 +83,19 @@ class RunResults {
   // ---- jobs that change, elastic jobs, cold starts, MIG ----
   /// True when users change jobs.
   [[nodiscard]] bool has_changes() const { return state().changes().active(); }
-  /// True when the job was cancelled before it ended; end() is that instant, and first_start() may be Time::max().
-  [[nodiscard]] bool is_cancelled(JobId job) const { return state().changes().is_cancelled(job); }
-  /// True when users cancel the job at some time, or a limit refused it. Whether it ends before it is cancelled, its
-  /// policy decides: averages over jobs leave it out, so that they are of the same jobs under all policies.
-  [[nodiscard]] bool may_be_cancelled(JobId job) const { return state().changes().cancels(job) || is_refused(job); }
+  /// True when its user or a decision cancelled the job before it ended; end() is that instant, and first_start() may
+  /// be Time::max().
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state()[job].is_cancelled; }
+  /// Its user would have, had no decision done it before.
+  [[nodiscard]] bool is_cancelled_by_user(JobId job) const {
+    return is_cancelled(job) && state().changes().cancels(job);
+  }
+  /// True when users cancel the job at some time, or a limit refused it, or a decision cancelled it. Whether it ends
+  /// before its user cancels it, its policy decides: averages over jobs leave it out, so that they are of the same jobs
+  /// under all policies that cancel none themselves.
+  [[nodiscard]] bool may_be_cancelled(JobId job) const {
+    return state().changes().cancels(job) || is_cancelled(job) || is_refused(job);
+  }
   /// True when limits hold (Cluster::limits).
   [[nodiscard]] bool has_limits() const { return state().limits().active(); }
   /// True when the job's submission exceeded a limit; end() is that instant, and it never ran.

@@ -32,6 +32,7 @@ enum class OnlineAction : std::uint8_t {
   start,    ///< start it, or resume it after a preemption, on `nodes`
   preempt,  ///< suspend it; its nodes are free from now on
   move,     ///< let it run on, on `nodes` instead of those that it has
+  cancel,   ///< give it up for good: it waits, perhaps since a preemption of this decision
 };
 
 /// Tasks of a gang on one node.
@@ -48,7 +49,7 @@ struct OnlinePart {
 struct OnlineCommand {
   OnlineAction action = OnlineAction::start;  ///< what to do
   JobId job = no_job;                         ///< OnlineScheduler::id() gives its name
-  std::vector<OnlinePart> nodes = {};         ///< none for preempt
+  std::vector<OnlinePart> nodes = {};         ///< of a start or a move
 
   /// Field by field.
   friend bool operator==(const OnlineCommand&, const OnlineCommand&) = default;

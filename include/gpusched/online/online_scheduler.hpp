@@ -161,7 +161,7 @@ class OnlineScheduler {
       for (const std::uint32_t job : run_->killed()) states_[job] = State::waiting;
     }
     for (const OnlineCommand& command : next_.commands) {
-      states_[index(command.job)] = command.action == OnlineAction::preempt ? State::waiting : State::running;
+      states_[index(command.job)] = state_after(command.action);
     }
     std::vector<OnlineCommand> commands = next_.commands;
     // What is never repeated is followed for the jobs' sake alone.
@@ -211,6 +211,10 @@ class OnlineScheduler {
     std::uint32_t announced = no_index;  // its number there
   };
 
+  static State state_after(OnlineAction action) {
+    if (action == OnlineAction::cancel) return State::cancelled;
+    return action == OnlineAction::preempt ? State::waiting : State::running;
+  }
   static std::string word(State state) {
     if (state == State::waiting) return "waits";
     if (state == State::running) return "runs";

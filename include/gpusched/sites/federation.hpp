@@ -159,6 +159,7 @@ class Federation {
   using DueQueue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
   [[nodiscard]] Time next_time() const {
+    if (!ready_.empty()) return state_.now;  // what they waited for was cancelled at this instant
     const auto submits = state_.jobs->submits();
     Time next = submitted_ < submits.size() ? submits[submitted_] : Time::max();
     next = std::min({next, state_.network.next_time(), due(arriving_), requests_.next_time()});
@@ -345,7 +346,8 @@ class Federation {
     track.stage = Stage::done;
     ++state_.loads[site].done;
     ++state_.done;
-    if (state_.learns && !state_.is_replica(job)) state_.predictor.learn(state_.engines[site].view(), job);
+    const View view = state_.engines[site].view();
+    if (state_.learns && !state_.is_replica(job) && !view.is_cancelled(job)) state_.predictor.learn(view, job);
     if (state_.jobs->dependencies().is_empty()) return;
     for (const JobId after : state_.jobs->successors().of(job)) {
       if (--state_.tracks[index(after)].open > 0) continue;
@@ -545,10 +547,12 @@ class Federation {
   template <class Watch>
   bool decide(Watch& watch) {
     bool goes_on = false;
-    if (state_.done == state_.jobs->size() && !is_over_) end_all();
-    for (SiteId site = 0; site < state_.site_count(); ++site) {
-      if (touched_[site]) goes_on = !decide_at(site, watch) || goes_on;
-    }
+    do {  // once more where a decision cancelled the last job
+      if (state_.done == state_.jobs->size() && !is_over_) end_all();
+      for (SiteId site = 0; site < state_.site_count(); ++site) {
+        if (touched_[site]) goes_on = !decide_at(site, watch) || goes_on;
+      }
+    } while (state_.done == state_.jobs->size() && !is_over_);
     return !goes_on;
   }
 
@@ -566,10 +570,19 @@ class Federation {
     if (!engine.events().empty()) {
       watch(site, view, engine.events());
       progress_[site].observe(view, engine.events());
+      if (apart_.empty()) end_cancelled(site);
     }
     expect(site);
     next_[site] = engine.next_event_time();
     return !progress_[site].endless();
+  }
+
+  // Jobs that the decision gave up.
+  void end_cancelled(SiteId site) {
+    const Engine& engine = state_.engines[site];
+    for (const Event& event : engine.events()) {
+      if (event.kind == EventKind::withdraw && engine.is_cancelled(event.job)) end(event.job, site);
+    }
   }
 
   // All sites end at the same instant, that of the last job's end.

@@ -162,7 +162,7 @@ class RunLog {
 /// The numbers of a run, over the measured jobs. Names are the keys that files and reports use.
 struct Metrics {
   /// Measured jobs. Averages, percentiles and ratios over jobs leave out those that users cancel at some time, under
-  /// all policies alike (Engine::may_be_cancelled).
+  /// all policies alike, and those that the policy cancelled (Engine::may_be_cancelled).
   std::uint32_t jobs = 0;
   double avg_jct_s = 0;     ///< job completion time: end - submission
   double median_jct_s = 0;  ///< 50th percentile of the completion times
@@ -207,8 +207,11 @@ struct Metrics {
   /// \}
   std::optional<double> goodput = {};  ///< gpu_utilization / gpu_allocation: the useful share of held GPU time (ETTR)
   std::optional<double> kills = {};    ///< of the measured jobs, by nodes that went down
-  std::optional<double> refused_jobs = {};    ///< measured jobs whose submission a limit refused; nothing: no limits
-  std::optional<double> cancelled_jobs = {};  ///< measured jobs cancelled before they ended; nothing: users change none
+  std::optional<double> refused_jobs = {};  ///< measured jobs whose submission a limit refused; nothing: no limits
+  /// Measured jobs cancelled before they ended, of those that users cancel; nothing: users change none.
+  std::optional<double> cancelled_jobs = {};
+  /// The others that the policy cancelled (Decision::cancel); nothing: it cancelled none.
+  std::optional<double> policy_cancelled_jobs = {};
   /// Of the measured jobs, where runs have stages.
   /// \{
   std::optional<double> cold_starts = {};  ///< for which a node fetched something or made a container (StartCounts)
@@ -398,7 +401,8 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   for (auto* const of_jobs : {&values, &waits}) of_jobs->reserve(metrics.jobs);
   slowdowns.reserve(metrics.jobs);
   detail::WideInt jct_sum = 0, wait_sum = 0;
-  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, cancelled = 0, refused = 0;
+  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, refused = 0;
+  double cancelled = 0, cancelled_by_policy = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
   Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
@@ -412,7 +416,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     fetched_bytes += static_cast<double>(starts.fetched_bytes);
     last_end = std::max(last_end, engine.end(job));
     if (engine.is_refused(job)) ++refused;
-    if (engine.is_cancelled(job)) ++cancelled;
+    if (engine.is_cancelled(job)) ++(engine.is_cancelled_by_user(job) ? cancelled : cancelled_by_policy);
     if (engine.may_be_cancelled(job)) continue;
     const detail::JobOutcome outcome(engine, job);
     values.push_back(outcome.jct.us);
@@ -441,6 +445,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     metrics.fetched_gib = fetched_bytes / bytes_per_gib;
   }
   if (engine.has_changes()) metrics.cancelled_jobs = cancelled;
+  if (cancelled_by_policy > 0) metrics.policy_cancelled_jobs = cancelled_by_policy;
   if (engine.has_limits()) metrics.refused_jobs = refused;
   detail::add_deadlines(engine, window, metrics);
   const AllRequests requests = figures_of_all_requests(engine);
@@ -545,7 +550,7 @@ inline std::string split_key_name(const JobTable& jobs, std::uint32_t key, Split
 
 }  // namespace detail
 
-/// Measured jobs that users do not cancel, grouped by `by`, in order of GPU count, of first appearance (names) or of
+/// Measured jobs that nobody cancels, grouped by `by`, in order of GPU count, of first appearance (names) or of
 /// JobStatus. O(jobs). Preconditions as for compute_metrics.
 inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();

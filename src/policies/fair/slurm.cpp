@@ -113,8 +113,7 @@ void Slurm::stop_those_due(const View& view, Decision& decision, const Hooks& ho
   if (!preemption_.active()) return;
   for (const JobId job : preemption_.take_due(view.now())) {
     if (decision.preempt(job) != Verdict::ok) continue;
-    note_stop(view, job);
-    resting_.push_back(job);
+    if (stop(view, decision, job)) resting_.push_back(job);
     hooks.preempted(job);
   }
 }
@@ -127,6 +126,12 @@ void Slurm::note_start(const View& view, JobId job) {
 void Slurm::note_stop(const View& view, JobId job) {
   hold(view, job, -1);
   preemption_.stopped(job);
+}
+
+// The decision preempted the job. False: it is cancelled, and waits no more.
+bool Slurm::stop(const View& view, Decision& decision, JobId job) {
+  note_stop(view, job);
+  return !preemption_.cancels(view, job) || decision.cancel(job) != Verdict::ok;
 }
 
 // Whoever was stopped may have room elsewhere. Rights have no circle, so that this ends.
@@ -182,8 +187,7 @@ bool Slurm::start_or_preempt(const View& view, Decision& decision, JobId job, co
     return false;
   }
   for (const JobId victim : gone) {
-    note_stop(view, victim);
-    stopped_.push_back(victim);
+    if (stop(view, decision, victim)) stopped_.push_back(victim);
     hooks.preempted(victim);
   }
   return true;
@@ -219,8 +223,8 @@ void Slurm::started(const View& view, JobId job) {
   waiting_.erase(view, job, ByPriority(this, &view));
 }
 
-void Slurm::preempted(const View& view, JobId job) {
-  note_stop(view, job);
+void Slurm::preempted(const View& view, Decision& decision, JobId job) {
+  if (!stop(view, decision, job)) return;
   waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
 }
 
@@ -314,6 +318,12 @@ Result<SlurmPreemption::Rules> preemption_rules(const PolicyParameters& paramete
   if (!grace) return Unexpected{grace.error()};
   auto exempt = preemption_times(parameters.policies("exempt_s"), names);
   if (!exempt) return Unexpected{exempt.error()};
+  auto cancelled = preemption_classes(parameters.policies("cancels"), names);
+  if (!cancelled) return Unexpected{cancelled.error()};
+  auto suspended = preemption_classes(parameters.policies("suspends"), names);
+  if (!suspended) return Unexpected{suspended.error()};
+  rules.cancelled = *std::move(cancelled);
+  rules.suspended = *std::move(suspended);
   rules.rights = *std::move(rights);
   rules.grace = *std::move(grace);
   rules.exempt = *std::move(exempt);
@@ -410,6 +420,13 @@ PolicyInfo slurm_info() {
                      {.name = "exempt_s",
                       .fallback = std::vector<std::string>{},
                       .meaning = "for how long a run may not be stopped, each NAME=SECONDS (PreemptExemptTime)"},
+                     {.name = "cancels",
+                      .fallback = std::vector<std::string>{},
+                      .meaning = "whose jobs are done when they are stopped (PreemptMode CANCEL), each NAME"},
+                     {.name = "suspends",
+                      .fallback = std::vector<std::string>{},
+                      .meaning = "whose jobs are suspended, each NAME: those with GPUs would keep these, and run on "
+                                 "(SUSPEND)"},
                      {.name = "youngest_first",
                       .fallback = false,
                       .meaning = "stop the jobs first that started last (preempt_youngest_first)"},

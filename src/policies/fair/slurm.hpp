@@ -92,8 +92,8 @@ class Slurm {
   [[nodiscard]] std::vector<JobId> waiting_in_order(const View& view, std::size_t most);
   /// The decision started this waiting job without being asked to.
   void started(const View& view, JobId job);
-  /// The decision preempted this running job without being asked to.
-  void preempted(const View& view, JobId job);
+  /// The decision preempted this running job without being asked to: it waits again, or is cancelled.
+  void preempted(const View& view, Decision& decision, JobId job);
   /// Who may preempt whom.
   [[nodiscard]] SlurmPreemption& preemption() { return preemption_; }
 
@@ -132,6 +132,7 @@ class Slurm {
   void hold(const View& view, JobId job, std::int64_t sign);
   void note_start(const View& view, JobId job);
   void note_stop(const View& view, JobId job);
+  bool stop(const View& view, Decision& decision, JobId job);
   // Of virtual clusters in order of their first job; 1 of others.
   [[nodiscard]] static double of_partition(const std::vector<double>& values, std::uint32_t vc);
   [[nodiscard]] std::uint32_t party_of(const View& view, JobId job);

@@ -90,7 +90,7 @@ bool SlurmBackfill::preempt_for(const OracleView& view, Decision& decision, JobI
     return false;
   }
   for (const JobId victim : gone) {
-    slurm_.preempted(view, victim);
+    slurm_.preempted(view, decision, victim);
     ends_.preempt(view, victim);
   }
   slurm_.started(view, job);

@@ -80,6 +80,12 @@ std::vector<JobId> SlurmPreemption::take_due(Time now) {
   return jobs;
 }
 
+bool SlurmPreemption::may_stop(const View& view, JobId job, JobId other) const {
+  const std::uint32_t below = class_of(view, other);
+  if (!rules_.rights.contains({class_of(view, job), below})) return false;
+  return !rules_.suspended.contains(below) || view.shape(other).gpu_milli() == 0;
+}
+
 Time SlurmPreemption::exempt_until(const View& view, JobId job) const {
   const auto exempt = rules_.exempt.find(class_of(view, job));
   if (exempt == rules_.exempt.end() || index(job) >= start_.size()) return long_ago;
@@ -106,7 +112,7 @@ std::vector<JobId> SlurmPreemption::victims_of(const View& view, Decision& decis
   std::vector<Candidate> candidates;
   Time next = Time::max();
   for (const JobId other : view.running()) {
-    if (!rules_.rights.contains({class_of(view, job), class_of(view, other)})) continue;
+    if (!may_stop(view, job, other)) continue;
     const Time exempt = exempt_until(view, other);
     if (exempt > view.now()) {
       next = std::min(next, exempt);
@@ -155,6 +161,16 @@ Result<Rights> preemption_rights(std::span<const std::string> words, const NameT
   }
   if (!depths_of(rights)) return unexpected("expected rights without a circle");
   return rights;
+}
+
+Result<std::set<std::uint32_t>> preemption_classes(std::span<const std::string> words, const NameTable& names) {
+  std::set<std::uint32_t> classes;
+  for (const std::string& word : words) {
+    const auto number = class_named(word, names);
+    if (!number) return Unexpected{number.error()};
+    classes.insert(*number);
+  }
+  return classes;
 }
 
 Result<std::map<std::uint32_t, Time>> preemption_times(std::span<const std::string> words, const NameTable& names) {

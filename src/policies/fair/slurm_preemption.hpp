@@ -21,9 +21,10 @@ namespace gpusched {
 /// (preempt/partition_prio). Of those that it may stop, a job stops the ones of the least priority, of equal ones those
 /// on the fewest nodes, of these the last to be submitted; with `youngest_first` the last to start. A job may not be
 /// stopped before it has run for its exempt time. One that has a grace runs on for that long once somebody wants its
-/// place, and then stops, whatever became of the other one. What a stopped job keeps of its work is up to
-/// PreemptionCost. Sources: slurm.schedmd.com/preempt.html; find_preemptable_jobs() of the plugin preempt/qos for the
-/// order.
+/// place, and then stops, whatever became of the other one. A stopped job waits again, and what it keeps of its work is
+/// up to PreemptionCost, or it is cancelled. A suspended one would keep its GPUs (slurm.conf, PreemptMode: "will not
+/// release GRES"), so that only jobs without GPUs are stopped so. Sources: slurm.schedmd.com/preempt.html;
+/// find_preemptable_jobs() of the plugin preempt/qos for the order.
 class SlurmPreemption {
  public:
   /// Classes are numbers of QOS or of virtual clusters in the JobTable; 0, unknown, has no rights and suffers none.
@@ -31,6 +32,7 @@ class SlurmPreemption {
     bool by_qos = true;                                             ///< else by virtual cluster
     std::set<std::pair<std::uint32_t, std::uint32_t>> rights = {};  ///< who may stop whom
     std::map<std::uint32_t, Time> grace = {}, exempt = {};          ///< of those that are stopped; none: 0
+    std::set<std::uint32_t> cancelled = {}, suspended = {};         ///< of those, likewise; the others are requeued
     bool youngest_first = false;
   };
 
@@ -53,6 +55,11 @@ class SlurmPreemption {
   /// that exempts another one is over.
   [[nodiscard]] std::vector<JobId> victims_of(const View& view, Decision& decision, JobId job) const;
 
+  /// True when the job is cancelled where others wait again.
+  [[nodiscard]] bool cancels(const View& view, JobId job) const {
+    return rules_.cancelled.contains(class_of(view, job));
+  }
+
   /// True when none of these jobs has a grace.
   [[nodiscard]] bool all_go_at_once(const View& view, std::span<const JobId> victims) const;
   /// These jobs have to go for another one: those with a grace run on that long, and a decision is asked for at its
@@ -63,6 +70,7 @@ class SlurmPreemption {
   [[nodiscard]] std::uint32_t class_of(const View& view, JobId job) const {
     return rules_.by_qos ? view.qos(job) : view.vc(job);
   }
+  [[nodiscard]] bool may_stop(const View& view, JobId job, JobId other) const;
   [[nodiscard]] Time exempt_until(const View& view, JobId job) const;
   [[nodiscard]] Time grace_of(const View& view, JobId job) const;
   [[nodiscard]] std::int64_t standing(const View& view, JobId job) const;
@@ -77,6 +85,8 @@ class SlurmPreemption {
 /// Errors: a word of another form, a name that no job has, or a circle.
 Result<std::set<std::pair<std::uint32_t, std::uint32_t>>> preemption_rights(std::span<const std::string> words,
                                                                             const NameTable& names);
+/// The classes of those names. Error: a name that no job has.
+Result<std::set<std::uint32_t>> preemption_classes(std::span<const std::string> words, const NameTable& names);
 /// The times of "A=SECONDS" words. Errors: a word of another form, a name that no job has.
 Result<std::map<std::uint32_t, Time>> preemption_times(std::span<const std::string> words, const NameTable& names);
 

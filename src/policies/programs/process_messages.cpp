@@ -153,7 +153,7 @@ Json nodes_out_json(const View& view) {
 }
 
 std::string_view action_word(OnlineAction action) {
-  static constexpr std::string_view words[] = {"start", "preempt", "move"};
+  static constexpr std::string_view words[] = {"start", "preempt", "move", "cancel"};
   return words[static_cast<std::size_t>(action)];
 }
 

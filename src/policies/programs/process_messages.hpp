@@ -48,7 +48,7 @@ Json machines_json(const Cluster& cluster);
 /// The nodes that were out of service before the events of this instant.
 Json nodes_out_json(const View& view);
 
-/// "start", "preempt", "move".
+/// "start", "preempt", "move", "cancel".
 std::string_view action_word(OnlineAction action);
 /// The nodes of a command.
 Json nodes_json(const std::vector<OnlinePart>& nodes);
@@ -58,7 +58,8 @@ Json decisions_json(Time now, const std::vector<OnlineCommand>& commands, Time c
   Json list = Json::array();
   for (const OnlineCommand& command : commands) {
     Json entry = {{"decision", action_word(command.action)}, {"id", job_id(command.job)}};
-    if (command.action != OnlineAction::preempt) entry["nodes"] = nodes_json(command.nodes);
+    const bool has_nodes = command.action == OnlineAction::start || command.action == OnlineAction::move;
+    if (has_nodes) entry["nodes"] = nodes_json(command.nodes);
     list.push_back(std::move(entry));
   }
   return {{"type", "decisions"},

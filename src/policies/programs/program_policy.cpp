@@ -172,11 +172,13 @@ class ProgramPolicy {
     for (const char* key : {"decision", "id"}) fields.require(key);
     fields.read("decision", word);
     fields.read("id", command.id);
-    if (word == action_word(OnlineAction::preempt)) {
-      command.action = OnlineAction::preempt;
-      if (command.nodes) fields.fail("nodes", "a job that is preempted has no nodes");
-    } else if (word != action_word(OnlineAction::start)) {
-      fields.fail("decision", "expected start|preempt");
+    for (const OnlineAction action : {OnlineAction::preempt, OnlineAction::cancel}) {
+      if (word != action_word(action)) continue;
+      command.action = action;
+      if (command.nodes) fields.fail("nodes", "a job that is to stop has no nodes");
+    }
+    if (command.action == OnlineAction::start && word != action_word(command.action)) {
+      fields.fail("decision", "expected start|preempt|cancel");
     }
     if (auto read = fields.finish(); !read) fail(read.error());
     return command;
@@ -206,6 +208,9 @@ class ProgramPolicy {
     Verdict verdict = Verdict::ok;
     if (command.action == OnlineAction::preempt) {
       verdict = decision.preempt(job->second);
+    } else if (command.action == OnlineAction::cancel) {
+      decision.preempt(job->second);  // if it runs
+      verdict = decision.cancel(job->second);
     } else if (command.nodes) {
       for (const NodeTasks& part : *command.nodes) {
         if (index(part.node) >= view.cluster().node_count()) fail(what + "no node " + std::to_string(index(part.node)));

@@ -43,6 +43,35 @@ TEST(SlurmPreemption, ARunIsExemptForAWhile) {
             (Spans{{0, 120}, {40, 60}}));
 }
 
+// At once, or when its grace is over; what was planned for it is free.
+TEST(SlurmPreemption, ACancelledJobIsDone) {
+  const Cluster one = Cluster::pool(1);
+  const std::string cancels = "slurm{" + by_partition + ",cancels=[low]";
+  for (const char* const backfill : {"", "+easy"}) {
+    EXPECT_EQ(run_backfilled(cancels + "}" + backfill, low_then_top(), one), (Spans{{0, 10}, {10, 30}}));
+    EXPECT_EQ(run_backfilled(cancels + ",grace_s=[low=15]}" + backfill, low_then_top(), one),
+              (Spans{{0, 25}, {25, 45}}));
+    EXPECT_EQ(run_backfilled(cancels + ",grace_s=[low=95]}" + backfill, low_then_top(), one),
+              (Spans{{0, 100}, {100, 120}}));
+  }
+}
+
+// Suspended jobs keep their GPUs, and their cores only if they have none.
+TEST(SlurmPreemption, ASuspendedJobKeepsItsGpus) {
+  const std::string suspends = "slurm{" + by_partition + ",suspends=[low]}";
+  EXPECT_EQ(run_backfilled(suspends, low_then_top(), Cluster::pool(1)), (Spans{{0, 100}, {100, 120}}));
+  Cluster cores = Cluster::homogeneous(1, 1);
+  cores.nodes.front().cpu_milli = 1000;
+  const auto jobs = [](std::int64_t gpu_milli) {
+    const Shape low{.tasks = 1, .gpu_milli_per_task = gpu_milli, .cpu_milli_per_task = 1000};
+    const Shape top{.tasks = 1, .gpu_milli_per_task = 0, .cpu_milli_per_task = 1000};
+    return table_of({{.submit = 0, .work = 100, .user = "u", .vc = "low", .shape = low},
+                     {.submit = 10, .work = 20, .user = "u", .vc = "top", .shape = top}});
+  };
+  EXPECT_EQ(run_backfilled(suspends, jobs(0), cores), (Spans{{0, 120}, {10, 30}}));
+  EXPECT_EQ(run_backfilled(suspends, jobs(whole_gpu), cores), (Spans{{0, 100}, {100, 120}}));
+}
+
 // Of one GPU and of two: the second one has to go, and makes room enough for the first to stay.
 TEST(SlurmPreemption, WhoNeedNotGoStays) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .user = "u", .vc = "low"},
@@ -104,6 +133,7 @@ TEST(SlurmPreemption, SaysWhatIsWrong) {
   EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top>loww]", jobs).find("'loww'"), std::string::npos);
   EXPECT_NE(error_of_slurm("preempts=[top>low]", jobs).find("'top'"), std::string::npos) << "no job has a QOS";
   EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top>low,low>top]", jobs).find("circle"), std::string::npos);
+  EXPECT_NE(error_of_slurm(by_partition + ",cancels=[loww]", jobs).find("'loww'"), std::string::npos);
   EXPECT_NE(error_of_slurm(by_partition + ",grace_s=[low=x]", jobs).find("NAME=SECONDS"), std::string::npos);
 }
 

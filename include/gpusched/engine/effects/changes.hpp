@@ -52,7 +52,7 @@ class Changes {
     if (phase == JobPhase::done) return;
     switch (change.kind) {
       case JobChange::Kind::cancel:
-        is_cancelled_[index(change.job)] = 1;
+        kernel.state[change.job].is_cancelled = true;
         kernel.give_up(change.job);
         break;
       case JobChange::Kind::priority:
@@ -74,8 +74,6 @@ class Changes {
   // Users change nothing more.
   void forget_future() { changes_.resize(next_); }
 
-  /// The job was cancelled before it ended.
-  [[nodiscard]] bool is_cancelled(JobId job) const { return active() && is_cancelled_[index(job)] != 0; }
   /// The changes may cancel it.
   [[nodiscard]] bool cancels(JobId job) const { return active() && cancels_[index(job)] != 0; }
 
@@ -89,7 +87,6 @@ class Changes {
     is_active_ = true;
     for (std::uint32_t i = 0; i < jobs.size(); ++i) priority_.push_back(jobs.priority(JobId{i}));
     cancels_.assign(jobs.size(), 0);
-    is_cancelled_.assign(jobs.size(), 0);
   }
 
   bool is_active_ = false, resizes_ = false;
@@ -97,7 +94,7 @@ class Changes {
   std::size_t next_ = 0;            // the first that is to come
   // By job; empty when nothing changes.
   std::vector<std::int32_t> priority_;
-  std::vector<std::uint8_t> cancels_, is_cancelled_;
+  std::vector<std::uint8_t> cancels_;
   std::vector<std::uint32_t> shape_;  // by job; empty when no size changes
 };
 

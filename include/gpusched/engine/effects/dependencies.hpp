@@ -65,7 +65,8 @@ class Dependencies {
       Time& eligible = eligible_[index(waiting)];
       eligible = std::max(eligible, later_by(kernel.state.now, jobs_->dependencies().delay(waiting)));
       if (index(waiting) >= kernel.state.arrived) continue;
-      if (eligible > kernel.state.now) {
+      // Of an end that a decision brought about, policies are to hear: an event of the next advance(), at this instant.
+      if (eligible > kernel.state.now || kernel.state.is_carrying_out()) {
         delayed_.insert({eligible, waiting});
         continue;
       }

@@ -27,9 +27,9 @@ constexpr Agreement agreed_parameters[] = {
     {"grestypes", "gpu"},
 };
 constexpr Agreement agreed_of_partitions[] = {
-    {"state", "up"},         {"maxnodes", "infinite"}, {"maxnodes", "unlimited"}, {"oversubscribe", "no"},
-    {"defaulttime", "none"}, {"default", "no"},        {"allowgroups", "all"},    {"allowaccounts", "all"},
-    {"exclusiveuser", "no"}, {"hidden", "no"},         {"rootonly", "no"},
+    {"state", "up"},   {"maxnodes", "infinite"}, {"maxnodes", "unlimited"}, {"oversubscribe", "no"},
+    {"default", "no"}, {"allowgroups", "all"},   {"allowaccounts", "all"},  {"exclusiveuser", "no"},
+    {"hidden", "no"},  {"rootonly", "no"},
 };
 
 bool agrees(std::span<const Agreement> list, const SlurmPair& pair) {
@@ -290,6 +290,7 @@ class ConfInterpreter {
           .name = name_text(line.pairs.front().value), .qos = {}, .file = line.file, .line = line.line};
       for (const SlurmPair& pair : line.pairs) {
         const std::string key = lower_case(pair.key);
+        const bool is_none = same_slurm_word(pair.value, "NONE");
         Result<void> done;
         if (key == "priorityjobfactor") done = take_number(line, pair, 0, 65'533, partition.job_factor);
         if (key == "prioritytier") done = take_number(line, pair, 0, 65'533, partition.tier);
@@ -300,6 +301,7 @@ class ConfInterpreter {
           partition.preempted.grace = from_seconds(seconds);
         }
         if (key == "maxtime") done = take_wall(line, pair, partition.wall);
+        if (key == "defaulttime" && !is_none) done = take_wall(line, pair, partition.default_wall);
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;
         if (key == "allowqos") partition.allow_qos = slurm_names(pair.value);
@@ -309,8 +311,8 @@ class ConfInterpreter {
         const bool of_preemption = key == "preemptmode" || key == "gracetime";
         const bool used = (of_preemption && conf_.preempt_type == SlurmPreemptType::partition) ||
                           key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||
-                          key == "maxtime" || key == "allowqos" || key == "denyqos" || key == "denyaccounts" ||
-                          key == "partitionname";
+                          key == "maxtime" || key == "defaulttime" || key == "allowqos" || key == "denyqos" ||
+                          key == "denyaccounts" || key == "partitionname";
         if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
       }
       for (const SlurmPartition& other : conf_.partitions) {

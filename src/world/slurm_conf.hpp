@@ -43,7 +43,8 @@ struct SlurmPartition {
   double job_factor = 1;  ///< PriorityJobFactor
   double tier = 1;        ///< PriorityTier: who goes first, and preempts whom under preempt/partition_prio
   SlurmPreempted preempted = {};
-  Time wall = Time::max();                                                     ///< MaxTime
+  Time wall = Time::max();          ///< MaxTime
+  Time default_wall = Time::max();  ///< DefaultTime: what jobs without a request request, instead of MaxTime
   std::vector<std::string> allow_qos = {}, deny_qos = {}, deny_accounts = {};  ///< AllowQos, DenyQos, DenyAccounts
   bool allows_accounts = false;  ///< AllowAccounts lists some, whose subaccounts nobody here knows: it is not used
   std::string qos;               ///< the partition's own QOS, whose limits are those of the partition; empty: none

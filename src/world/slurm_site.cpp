@@ -181,7 +181,7 @@ Result<Trace> request_partition_limits(const SlurmSite& site, const std::vector<
   std::vector<Time> limit_of_vc(trace.jobs.vcs().size(), Time::max());
   for (const SlurmPartition& partition : site.conf->partitions) {
     const std::uint32_t vc = trace.jobs.vcs().find(partition.name);
-    if (vc != no_index) limit_of_vc[vc] = partition.wall;
+    if (vc != no_index) limit_of_vc[vc] = std::min(partition.wall, partition.default_wall);
   }
   const JobLimits all(limits, trace.jobs);
   const auto limit_of = [&](JobId job) {
@@ -204,7 +204,7 @@ Result<Trace> request_partition_limits(const SlurmSite& site, const std::vector<
   if (!jobs) return Unexpected{jobs.error()};
   trace.jobs = *std::move(jobs);
   trace.report.notes.push_back(counted(changed, "job") + " without a requested run time " +
-                               (changed == 1 ? "requests" : "request") + " MaxTime of the partition");
+                               (changed == 1 ? "requests" : "request") + " DefaultTime or MaxTime of the partition");
   return trace;
 }
 

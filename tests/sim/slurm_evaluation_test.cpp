@@ -107,12 +107,13 @@ TEST_F(SlurmEvaluation, JobsWithoutARequestRequestMaxTime) {
   scenario.trace = folder_.write("jobs.csv",
                                  "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc,estimate_s,qos\n"
                                  "a,0,10,1,1000,low,,long\nb,0,10,1,1000,top,,long\nc,0,10,1,1000,low,60,long\n"
-                                 "d,0,10,1,1000,low,,short\n");
+                                 "d,0,10,1,1000,low,,short\ne,0,10,1,1000,mid,,long\n");
   scenario.slurm_qos = folder_.write("qos.txt", "Name|Priority|MaxWall\nlong|1|1-0\nshort|1|00:10:00\n");
   scenario.slurm_conf =
       folder_.write("slurm.conf",
                     "AccountingStorageEnforce=limits\nNodeName=n1 Gres=gpu:8\nPartitionName=low Nodes=n1 MaxTime=30\n"
-                    "PartitionName=top Nodes=n1\n");
+                    "PartitionName=top Nodes=n1 DefaultTime=NONE\n"
+                    "PartitionName=mid Nodes=n1 MaxTime=60 DefaultTime=5\n");
   scenario.policies = {"fifo"};
   const auto input = load_replay(scenario, registry_);
   ASSERT_TRUE(input) << input.error().to_string();
@@ -121,8 +122,9 @@ TEST_F(SlurmEvaluation, JobsWithoutARequestRequestMaxTime) {
   EXPECT_EQ(jobs.estimate(JobId{1}), Time::max());
   EXPECT_EQ(jobs.estimate(JobId{2}), whole_seconds(60));
   EXPECT_EQ(jobs.estimate(JobId{3}), whole_seconds(600)) << "MaxWall of its QOS is less, and would refuse it";
+  EXPECT_EQ(jobs.estimate(JobId{4}), whole_seconds(300));
   EXPECT_THAT(input->trace.report.notes,
-              Contains("2 jobs without a requested run time request MaxTime of the partition"));
+              Contains("3 jobs without a requested run time request DefaultTime or MaxTime of the partition"));
 }
 
 TEST_F(SlurmEvaluation, TakesQosPrioritiesAndLimits) {

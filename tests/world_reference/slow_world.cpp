@@ -398,8 +398,7 @@ void SlowWorld::decide(std::span<const ToldCommand> commands) {
         adapt_rate(command.job);
         break;
       case CommandKind::limit_power:
-        job->watts = static_cast<double>(command.time.us) / 1e6;
-        if (runs(command.job)) adapt_rate(command.job);
+        job->watts = static_cast<double>(command.time.us) / 1e6;  // its rate follows once all is carried out
         break;
     }
   }

@@ -161,6 +161,22 @@ TEST(Portfolio, CountsUnfinishedJobsWithTheirAge) {
   EXPECT_EQ(rows[1].at("estimate"), "55");
 }
 
+// So does what a candidate gives up: (1010 + 10) / 2, not the 10 s of the other job.
+TEST(Portfolio, WhatACandidateCancelsWaitsOn) {
+  std::vector<JobRecord> rows{asked(0, 500, 2, 500), asked(10, 10, 2, 10)};
+  rows[0].vc = "low";
+  rows[1].vc = "top";
+  const PortfolioRun run = portfolio_run(
+      "portfolio{every_s=1,horizon_s=1000,policies=[fifo,slurm{preempts_by=partition,preempts=[top>low],cancels=[low]}]"
+      "}",
+      table_of_asked(rows), Cluster::pool(2));
+  const auto told = rows_of_notes(run.notes);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].at("estimate"), "500");
+  EXPECT_EQ(told[1].at("estimate"), "510");
+  EXPECT_EQ(run.jct_s, 500);
+}
+
 // Waits 500 and 5 s on average, slowdowns (1 + 101) / 2 and (1 + 1.01) / 2: 2 x wait + 100 x slowdown.
 TEST(Portfolio, WeighsFigures) {
   const JobTable jobs = table_of_asked({asked(0, 1000, 2, 1000), asked(0, 10, 2, 10)});

@@ -52,6 +52,11 @@ struct RoutedOutcome {
   }
 };
 
+// Its policy gave it up: no average counts it.
+bool is_cancelled(const Federation& federation, JobId job) {
+  return federation.engine(federation.site_of(job)).is_cancelled(job);
+}
+
 // On sites that are not unlimited.
 GpuTime limited_gpu_time(const Federation& federation, JobId job) {
   GpuTime sum;
@@ -103,7 +108,7 @@ void add_deadlines(const Federation& federation, const JobTable& jobs, MeasureWi
   double with_deadline = 0, missed = 0, tardiness_us = 0;
   for (std::uint32_t i = measured.first; i < measured.end(jobs.size()); ++i) {
     const JobId job{i};
-    if (jobs.deadline(job) == Time::max()) continue;
+    if (jobs.deadline(job) == Time::max() || is_cancelled(federation, job)) continue;
     ++with_deadline;
     const Time late = federation.engine(federation.site_of(job)).end(job) - jobs.deadline(job);
     missed += late > Time{} ? 1 : 0;
@@ -121,13 +126,22 @@ Metrics metrics_of(const Federation& federation, const SiteStretch& stretch) {
   std::vector<std::int64_t> jcts, waits;
   std::vector<double> slowdowns;
   detail::WideInt jct_sum = 0, wait_sum = 0;
-  double slowdown_sum = 0, kills = 0;
+  double slowdown_sum = 0, kills = 0, cancelled = 0;
   bool counts_costs = false;
   GpuTime time;
   Time last_end = jobs.submit(JobId{first});
   for (std::uint32_t i = first; i < end; ++i) {
     const JobId job{i};
     const Engine& engine = federation.engine(federation.site_of(job));
+    last_end = std::max(last_end, engine.end(job));
+    metrics.preemptions += engine.preemptions(job);
+    counts_costs = counts_costs || engine.counts_costs();
+    kills += engine.kills(job);
+    time += limited_gpu_time(federation, job);
+    if (engine.is_cancelled(job)) {
+      ++cancelled;
+      continue;
+    }
     const RoutedOutcome outcome(federation, job);
     jcts.push_back(outcome.jct.us);
     waits.push_back(outcome.wait.us);
@@ -135,17 +149,13 @@ Metrics metrics_of(const Federation& federation, const SiteStretch& stretch) {
     jct_sum += outcome.jct.us;
     wait_sum += outcome.wait.us;
     slowdown_sum += outcome.slowdown;
-    last_end = std::max(last_end, engine.end(job));
-    metrics.preemptions += engine.preemptions(job);
-    counts_costs = counts_costs || engine.counts_costs();
-    kills += engine.kills(job);
-    time += limited_gpu_time(federation, job);
   }
   detail::add_averages(metrics, jcts, waits, slowdowns, jct_sum, wait_sum, slowdown_sum);
   metrics.last_end_s = to_seconds(last_end);
   metrics.makespan_s = to_seconds(last_end - jobs.submit(JobId{first}));
   add_gpu_time_of_sites(federation, time, metrics);
   if (counts_costs) metrics.kills = kills;
+  if (cancelled > 0) metrics.policy_cancelled_jobs = cancelled;
   if (first == 0 && end == jobs.size()) add_accounts(federation, stretch.sites, metrics);
   add_deadlines(federation, jobs, stretch.measured, metrics);
   for (SiteId site = 0; site < federation.site_count(); ++site) metrics.events += federation.engine(site).events_seen();
@@ -160,6 +170,7 @@ Saturation saturation_of(const Federation& federation, const SiteStretch& stretc
   Saturation found{.max_waiting_jobs = queues.most()};
   detail::WideInt wait_of_quarter[4] = {};
   for (std::uint32_t i = first; i < end; ++i) {
+    if (is_cancelled(federation, JobId{i})) continue;
     wait_of_quarter[std::uint64_t{i - first} * 4 / count] += RoutedOutcome(federation, JobId{i}).wait.us;
     if (federation.engine(federation.site_of(JobId{i})).first_start(JobId{i}) > last_submit) ++found.backlog_jobs;
   }
@@ -174,6 +185,7 @@ JobLog job_log_of(const Federation& federation, const SiteStretch& stretch, cons
   const Time last_submit = stretch.jobs->submit(JobId{end - 1});
   for (std::uint32_t i = stretch.measured.first; i < end; ++i) {
     const JobId job{i};
+    if (is_cancelled(federation, job)) continue;
     const RoutedOutcome outcome(federation, job);
     log.job.push_back(i);
     log.jct_s.push_back(to_seconds(outcome.jct));

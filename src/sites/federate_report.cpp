@@ -374,6 +374,12 @@ std::vector<std::string> federate_notes(const FederateInput& input, const std::v
   if (!runs.empty() && runs.front().clairvoyant)
     lines.push_back("policy " + input.policy.text + " knows true run times, which no real scheduler does");
   for (const RouterRun& run : runs) {
+    const std::uint32_t cancelled = total_of(run).cancelled;
+    if (cancelled == 0) continue;
+    lines.push_back("router " + run.router + ": policy " + input.policy.text + " cancels " + counted(cancelled, "job") +
+                    ", which no average counts");
+  }
+  for (const RouterRun& run : runs) {
     for (SiteId site = 0; site < run.federation->site_count(); ++site) {
       const Engine& engine = run.federation->engine(site);
       if (!engine.knows_power()) continue;

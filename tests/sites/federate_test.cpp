@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -111,6 +112,33 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
     EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *alone.metrics.carbon_kg);
     std::string replayed = text_of(folder.path() + "/replay/" + alone.folder + "/jobs.csv");
     EXPECT_EQ(without_site(text_of(folder.path() + "/out/1-least-loaded/jobs.csv")), replayed) << policy;
+  }
+}
+
+// Job 0 is cancelled, which starts job 2, and no mean counts it.
+TEST(Federate, OneSiteCancelsAsItsClusterDoes) {
+  const TempFolder folder;
+  folder.write("jobs.csv",
+               "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user,vc,after,site\n0,0,100,8,1000,ann,low,,eu\n"
+               "1,10,30,4,1000,bob,top,,eu\n2,15,20,4,1000,ann,low,0,eu\n");
+  folder.write("homes.csv", "job_id,data_gb\n0,10\n");
+  for (const std::string backfill : {"", "+easy"}) {
+    const std::string policy = "slurm{preempts_by=partition,preempts=[top>low],cancels=[low]}" + backfill;
+    const ReplayedRun alone = replay(folder, policy);
+    FederatedRun run = federate_one_site(folder, policy);
+    EXPECT_EQ(alone.metrics.policy_cancelled_jobs, 1.0);
+    EXPECT_EQ(alone.metrics.avg_jct_s, 25.0) << "from 10 to 40, and from 15 to 35 s";
+    EXPECT_EQ(run.accounts[0].cancelled, 1u);
+    EXPECT_EQ(run.accounts[0].jobs, 2u);
+    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *alone.metrics.carbon_kg);
+    std::string replayed = text_of(folder.path() + "/replay/" + alone.folder + "/jobs.csv");
+    EXPECT_EQ(without_site(text_of(folder.path() + "/out/1-least-loaded/jobs.csv")), replayed) << policy;
+    std::vector<RouterRun> runs;
+    runs.push_back(std::move(static_cast<RouterRun&>(run)));
+    const std::vector<std::string> notes = federate_notes(*run.input, runs);
+    EXPECT_NE(std::find(notes.begin(), notes.end(),
+                        "router least-loaded: policy " + policy + " cancels 1 job, which no average counts"),
+              notes.end());
   }
 }
 

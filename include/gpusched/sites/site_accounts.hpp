@@ -16,18 +16,19 @@ namespace gpusched {
 
 /// A site's part, of the jobs that ended there, the replicas of services and the data that moved.
 struct SiteAccount {
-  std::uint32_t jobs = 0;      ///< that ended there
-  SiteSum wait_us = 0;         ///< of them: from eligible to the end, less the time that they ran
-  SiteSum data_wait_us = 0;    ///< the part of it on their way, or without what they need
-  SiteSum jct_us = 0;          ///< from eligible to the end
-  SiteSum held = 0;            ///< GPUs, by whomever: thousandths times microseconds
-  SiteSum rent = 0;            ///< those times millionths of USD a GPU hour (Site::usd_per_gpu_h)
-  SiteSum bytes_in = 0;        ///< that arrived
-  SiteSum bytes_out = 0;       ///< that left
-  SiteSum egress = 0;          ///< of what left: bytes times millionths of USD a GB
-  SiteSum network_nj = 0;      ///< to move that
-  SiteSum network_carbon = 0;  ///< that times millionths of g/kWh, the origin's mean while the bytes move
-  Bill bill = {};              ///< of the site's meter; nothing where its engine knows no power
+  std::uint32_t jobs = 0;       ///< that ended there with their work done
+  std::uint32_t cancelled = 0;  ///< that the policy there cancelled, which what follows of waits and times leaves out
+  SiteSum wait_us = 0;          ///< of them: from eligible to the end, less the time that they ran
+  SiteSum data_wait_us = 0;     ///< the part of it on their way, or without what they need
+  SiteSum jct_us = 0;           ///< from eligible to the end
+  SiteSum held = 0;             ///< GPUs, by whomever: thousandths times microseconds
+  SiteSum rent = 0;             ///< those times millionths of USD a GPU hour (Site::usd_per_gpu_h)
+  SiteSum bytes_in = 0;         ///< that arrived
+  SiteSum bytes_out = 0;        ///< that left
+  SiteSum egress = 0;           ///< of what left: bytes times millionths of USD a GB
+  SiteSum network_nj = 0;       ///< to move that
+  SiteSum network_carbon = 0;   ///< that times millionths of g/kWh, the origin's mean while the bytes move
+  Bill bill = {};               ///< of the site's meter; nothing where its engine knows no power
 
   /// In units that people use.
   /// \{
@@ -42,6 +43,7 @@ struct SiteAccount {
   /// \{
   SiteAccount& operator+=(const SiteAccount& other) {
     jobs += other.jobs;
+    cancelled += other.cancelled;
     wait_us += other.wait_us;
     data_wait_us += other.data_wait_us;
     jct_us += other.jct_us;
@@ -73,6 +75,10 @@ inline void add_job(const Federation& federation, JobId job, SiteAccount& accoun
   const Engine& engine = federation.engine(federation.site_of(job));
   account.held += engine.gpu_time(job).held();
   if (federation.state().is_replica(job)) return;
+  if (engine.is_cancelled(job)) {
+    ++account.cancelled;
+    return;
+  }
   const Time jct = engine.end(job) - federation.eligible(job);
   ++account.jobs;
   account.jct_us += jct.us;
@@ -186,7 +192,7 @@ inline std::optional<std::string> fault_of_sites(const Federation& federation,
   if (in != moved || out != moved || sum.bytes_in != moved || sum.bytes_out != moved)
     return "bytes that left, bytes that came and the transfers differ";
   if (held != sum.held) return "the GPU time of jobs is not that of sites";
-  if (ended != jobs.size() || sum.jobs != jobs.size() - jobs.replicas()) return "jobs are missing";
+  if (ended != jobs.size() || sum.jobs + sum.cancelled != jobs.size() - jobs.replicas()) return "jobs are missing";
   if (auto fault = detail::fault_of_requests(federation)) return fault;
   return std::nullopt;
 }

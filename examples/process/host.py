@@ -49,6 +49,8 @@ while arriving or runs or call is not None:
             runs[id] = now + left[id]
         elif decision["decision"] == "preempt":
             left[id] = runs.pop(id) - now
+        elif decision["decision"] == "cancel":
+            end[id] = now
     call = answer["call_us"]
 ask({"type": "end"})
-print("job_id,start_s,end_s", *(f"{j['id']},{start[j['id']] / MICRO},{end[j['id']] / MICRO}" for j in jobs), sep="\n")
+print("job_id,start_s,end_s", *(f"{j['id']},{start.get(j['id'], end[j['id']]) / MICRO},{end[j['id']] / MICRO}" for j in jobs), sep="\n")

@@ -110,9 +110,9 @@ class PyView {
   }
   void cancel(std::int64_t number) {
     const JobId job = job_of(number);
-    decision_->preempt(job);  // if it runs
     if (decision_->cancel(job) == Verdict::ok) return;
-    throw InputError("job " + std::to_string(number) + " cannot be cancelled: it is " + word(open().phase(job)));
+    throw InputError("job " + std::to_string(number) + ", which is " + word(open().phase(job)) +
+                     ", is not to be cancelled");
   }
   void wake(double time_s) {
     constexpr double most = 4e12;

@@ -56,6 +56,8 @@ nb::dict job_results(const ReplayInput& input, const PolicyRun& run) {
   columns["measured"] = each(jobs, [&](JobId job) {
     return static_cast<std::uint8_t>(index(job) >= input.window.first && index(job) < end ? 1 : 0);
   });
+  columns["averaged"] =
+      each(jobs, [&](JobId job) { return static_cast<std::uint8_t>(engine.may_be_cancelled(job) ? 0 : 1); });
   std::vector<std::string> ids;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) ids.push_back(jobs.external_id(JobId{i}));
   columns["job_id"] = nb::cast(ids);

@@ -56,7 +56,8 @@ BoundedFigures figures_of(const Engine& engine, const Window& window) {
   for (std::uint32_t i = window.first_scored; i < window.jobs.size(); ++i) {
     const JobId job{i};
     if (view.phase(job) == JobPhase::future) continue;
-    const Time until = view.phase(job) == JobPhase::done ? engine.end(job) : view.now();
+    const bool is_done = view.phase(job) == JobPhase::done && !engine.is_cancelled_by_policy(job);  // that waits on
+    const Time until = is_done ? engine.end(job) : view.now();
     const Time jct = until - window.jobs.submit(job);
     const Time wait = std::max(Time{}, jct - engine.ran(job));
     waits.push_back(wait.us);

@@ -182,10 +182,10 @@ std::string facts_text(const ExplainPlan& plan, const PolicyRun& run) {
             human_duration(to_seconds(engine.first_start(job) - engine.submit(job)));
   }
   text += "; " +
-          std::string(engine.is_refused(job)             ? "refused"
-                      : engine.is_cancelled_by_user(job) ? "cancelled"
-                      : engine.is_cancelled(job)         ? "cancelled by the policy"
-                                                         : "ended") +
+          std::string(engine.is_refused(job)               ? "refused"
+                      : engine.is_cancelled_by_policy(job) ? "cancelled by the policy"
+                      : engine.is_cancelled(job)           ? "cancelled"
+                                                           : "ended") +
           " at " + seconds_text(engine.end(job));
   if (engine.is_refused(job)) {
     text += " by the limit " + limit_text(plan.input.cluster.limits[engine.refused_by(job)]);

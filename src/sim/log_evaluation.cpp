@@ -90,7 +90,7 @@ LogRun log_run(const StretchRun& run, JobQuantity quantity) {
 }
 
 // The values of the first run's jobs from number `start` on, where a later run began, and of the same jobs in that. A
-// limit may refuse a job in one of them alone, which then counts in neither.
+// job that is refused or cancelled in one of them alone counts in neither.
 std::pair<std::vector<double>, std::vector<double>> values_of_both(const JobLog& first, const JobLog& later,
                                                                    std::uint32_t start, JobQuantity quantity) {
   std::pair<std::vector<double>, std::vector<double>> values;
@@ -199,7 +199,7 @@ namespace {
 
 using Runs = std::vector<std::vector<double>>;
 
-// The jobs that every run of both counts: a limit may refuse a job under one policy alone.
+// The jobs that every run of both counts: one policy alone may cancel a job, or have it refused.
 std::vector<std::uint32_t> jobs_of_both(const LogContestant& ours, const LogContestant& theirs) {
   std::vector<std::uint32_t> jobs = ours.runs.front().run->job;
   for (const LogContestant* side : {&ours, &theirs}) {

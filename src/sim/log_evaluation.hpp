@@ -38,7 +38,7 @@ std::string job_figure_names();
 struct LogRun {
   Metrics metrics;  ///< of all of its jobs
   Saturation saturation;
-  /// Jobs of the log that no user cancels and no limit refused, by number; what follows is by these.
+  /// Jobs of the log that nobody cancels and no limit refused, by number; what follows is by these.
   std::vector<std::uint32_t> job = {};
   std::vector<double> values;  ///< of the quantity
   std::vector<double> wait_s;

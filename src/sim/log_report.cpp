@@ -123,10 +123,17 @@ std::string effect_table(const TraceLog& log, std::size_t row, const std::string
   return "\n" + table.text(style) + effects_line(pair, log.findings.measured_s) + "\n";
 }
 
-std::uint64_t refused_jobs(const LogContestant& contestant) {
-  double refused = 0;
-  for (const LogScores& run : contestant.runs) refused += run.run ? run.run->metrics.refused_jobs.value_or(0) : 0;
-  return static_cast<std::uint64_t>(refused);
+// Jobs that the runs of one contestant leave out of their figures, where those of the other one leave out others.
+std::string left_out_line(const LogContestant& own, const LogContestant& other, const char* what,
+                          std::optional<double> Metrics::*jobs) {
+  const auto count = [jobs](const LogContestant& contestant) {
+    double all = 0;
+    for (const LogScores& run : contestant.runs) all += run.run ? (run.run->metrics.*jobs).value_or(0) : 0;
+    return static_cast<std::uint64_t>(all);
+  };
+  if (count(own) == count(other)) return "";
+  return own.name + ": " + what + " " + human_count(count(own)) + " of its jobs (" + other.name + ": " +
+         human_count(count(other)) + "): they are compared by the jobs that count under both\n";
 }
 
 // What a contestant's run says of itself that a reader should know.
@@ -138,12 +145,10 @@ std::string standing_lines(const TraceLog& log, std::size_t row, std::size_t ref
   for (const LogScores& run : log.evaluation.contestants[row].runs) {
     if (!run.failure.empty()) text += name + "policy " + run.policy + " " + run.failure + "\n";
   }
+  const LogContestant& contestant = log.evaluation.contestants[row];
   const LogContestant& compared_with = log.evaluation.contestants[reference];
-  const std::uint64_t refused = refused_jobs(log.evaluation.contestants[row]), others = refused_jobs(compared_with);
-  if (refused != others) {
-    text += name + "limits refuse " + human_count(refused) + " of its jobs (" + compared_with.name + ": " +
-            human_count(others) + "): they are compared by the jobs that count under both\n";
-  }
+  text += left_out_line(contestant, compared_with, "limits refuse", &Metrics::refused_jobs) +
+          left_out_line(contestant, compared_with, "it cancels", &Metrics::policy_cancelled_jobs);
   if (!own.grows.empty()) {
     text += name + "its queue grows for as long as jobs arrive (" + own.grows +
             "): its values are of this length of log, and of no other\n";

@@ -22,7 +22,7 @@ struct TraceStretch {
   std::uint32_t jobs = 0;     ///< then so many that are measured
 };
 
-/// What each measured job met that no user cancels, in order of submission.
+/// What each measured job met that nobody cancels, in order of submission.
 struct JobLog {
   std::vector<std::uint32_t> job;  ///< its number in the stretch
   std::vector<double> jct_s, wait_s, slowdown;

@@ -301,6 +301,7 @@ class ConfInterpreter {
           partition.preempted.grace = from_seconds(seconds);
         }
         if (key == "maxtime") done = take_wall(line, pair, partition.wall);
+        if (key == "defaulttime") partition.default_wall = Time::max();
         if (key == "defaulttime" && !is_none) done = take_wall(line, pair, partition.default_wall);
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;

@@ -39,8 +39,8 @@ Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qo
 /// AllowQos, DenyQos, DenyAccounts. Error: a partition names a QOS that the table does not have.
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster);
 
-/// Jobs without a requested run time (TimelimitRaw Partition_Limit) request MaxTime of their partition, or the least of
-/// `limits`, those that hold for the run, if that is less; a note says how many.
+/// Jobs without a requested run time (TimelimitRaw Partition_Limit) request DefaultTime or MaxTime of their partition,
+/// or the least of `limits`, those that hold for the run, if that is less; a note says how many.
 Result<Trace> request_partition_limits(const SlurmSite& site, const std::vector<LimitRule>& limits, Trace trace);
 
 }  // namespace gpusched

@@ -118,7 +118,7 @@ def test_a_callable_cancels_what_runs_or_waits():
         if view.now_s == 1:
             view.cancel(0)
             view.cancel(1)
-            with pytest.raises(gs.Error, match="job 1 cannot be cancelled: it is done"):
+            with pytest.raises(gs.Error, match="job 1, which is done, is not to be cancelled"):
                 view.cancel(1)
             with pytest.raises(gs.Error, match="job 0 is done, not waiting"):
                 view.start(0)

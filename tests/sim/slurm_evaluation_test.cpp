@@ -90,6 +90,14 @@ TEST_F(SlurmEvaluation, RunsWhatReplayRuns) {
   }
 }
 
+// c cancels a at 20 s, and b, which has no right, waits for c: 1110 and 1000 s.
+TEST_F(SlurmEvaluation, CancelsWhomReplayDoes) {
+  const EvaluateScenario cancels =
+      scenario("", "slurm{preempts_by=partition,preempts=[top>low],cancels=[low],weight_size=0}");
+  EXPECT_NEAR(avg_jct_s(cancels), (1110 + 1000) / 2.0, 1e-6);
+  EXPECT_EQ(avg_jct_s(cancels), replayed_jct_s(cancels));
+}
+
 // A second node lets b run beside a, and c behind b: 1000, 100 and 1090 s.
 TEST_F(SlurmEvaluation, AddsNodesToThoseOfTheFile) {
   EvaluateScenario more = scenario("", "fifo");

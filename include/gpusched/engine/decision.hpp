@@ -17,7 +17,8 @@ namespace gpusched {
 enum class Verdict : std::uint8_t {
   ok,            ///< accepted
   does_not_fit,  ///< capacity, quota, GPU type or placement rule
-  wrong_phase,   ///< starting or cancelling a job that is not pending, preempting one that is not running
+  wrong_phase,   ///< starting a job that is not pending, preempting one that is not running, cancelling one that is
+                 ///< neither
   in_the_past,   ///< a wake not after now
   no_power,      ///< the cluster might exceed a power cap
   wrong_size,    ///< a number of tasks with which the job cannot run
@@ -139,17 +140,17 @@ class Decision {
     return Verdict::ok;
   }
 
-  /// Gives up a job that waits, perhaps because this decision preempted it: it is done without having done its work,
-  /// and counts as one that its user cancelled. Replicas of services and tasks of studies are not a policy's to give
-  /// up.
+  /// Gives up a job that waits, or preempts one that runs and gives it up: it is done without having done its work.
+  /// What it did stays booked as after a preemption. Replicas of services and tasks of studies are not a policy's to
+  /// give up.
   Verdict cancel(JobId job) {
     detail::JobState& state = (*state_)[job];
-    const bool is_told_when_to_end =
-        state_->effects.get<detail::Services>().is_replica(job) || state_->effects.get<detail::Trials>().is_trial(job);
-    if (state.phase != JobPhase::pending || is_told_when_to_end) return Verdict::wrong_phase;
+    if (is_told_when_to_end(job)) return Verdict::wrong_phase;
+    if (state.phase == JobPhase::running) preempt(job);
+    if (state.phase != JobPhase::pending) return Verdict::wrong_phase;
     state_->leave_queue(job);
     state.phase = JobPhase::done;
-    state.is_cancelled = true;
+    state.cancelled_by = detail::Canceller::policy;
     add(detail::CommandKind::cancel, job);
     return Verdict::ok;
   }
@@ -190,6 +191,14 @@ class Decision {
     }
   }
 
+  /// Calls visit(JobId) for the jobs that it has cancelled so far, in order.
+  template <class Visit>
+  void for_each_cancel(Visit visit) const {
+    for (const detail::Command& command : state_->commands) {
+      if (command.kind == detail::CommandKind::cancel) visit(command.job);
+    }
+  }
+
   /// Asks for a decision at time `t`, whatever else happens.
   Verdict wake(Time t) {
     if (t <= state_->now) return Verdict::in_the_past;
@@ -223,6 +232,12 @@ class Decision {
  private:
   // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
+
+  [[nodiscard]] bool is_told_when_to_end(JobId job) const {
+    const auto& services = state_->effects.get<detail::Services>();
+    const auto& trials = state_->effects.get<detail::Trials>();
+    return (services.active() && services.is_replica(job)) || (trials.active() && trials.is_trial(job));
+  }
 
   [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }
   [[nodiscard]] detail::Limits& limits() { return state_->effects.get<detail::Limits>(); }

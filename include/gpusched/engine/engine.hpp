@@ -106,13 +106,17 @@ class Engine : public RunResults {
     detail::EngineState& state = kernel_.state;
     state.events.clear();
     if (!state.resized.empty()) kernel_.settle_resized();
+    bool cancels = false;
     for (const detail::Command& command : state.commands) {
       switch (command.kind) {
         case detail::CommandKind::start:
           if (!command.withdrawn) kernel_.begin_run(command.job);
           break;
         case detail::CommandKind::preempt: kernel_.preempt(command); break;
-        case detail::CommandKind::cancel: kernel_.cancel(command.job); break;
+        case detail::CommandKind::cancel:
+          kernel_.withdraw(command.job);
+          cancels = true;
+          break;
         case detail::CommandKind::wake:
           if (command.time <= end_of_time) state.planned.push(command.time, EventKind::wake, no_job, 0);
           break;
@@ -129,6 +133,7 @@ class Engine : public RunResults {
         case detail::CommandKind::limit_power: kernel_.limit_power(command.job, command.time); break;
       }
     }
+    if (cancels) kernel_.end_cancelled();
     state.commands.clear();
     state.cluster.refresh_index();
     kernel_.react();

@@ -12,8 +12,8 @@ namespace gpusched {
 
 /// What can happen. The events of one instant are applied in the order finish, retry, wake; withdraw, reprioritize and
 /// submit by what users change (and the finish or kill of a running job that they stop); node_down and node_up (and the
-/// kills that they bring); more_power; submit. `start`, `preempt` and `move` are the traces of a decision and follow
-/// it.
+/// kills that they bring); more_power; submit. `start`, `preempt`, `move` and the `withdraw` of a job that it cancels
+/// are the traces of a decision and follow it.
 enum class EventKind : std::uint8_t {
   finish,   ///< a job did its last work
   retry,    ///< an attempt of a job ended, and the job waits for its next attempt
@@ -27,8 +27,9 @@ enum class EventKind : std::uint8_t {
   kill,
   node_down,  ///< a node went out of service; jobs that run on a drained one run on
   node_up,    ///< a node came back, empty
-  /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), its submit with another
-  /// size follows, its host sent it elsewhere (Engine::leave), or a limit holds it back (Limits), until another submit.
+  /// A waiting job left its queue: it was cancelled and is done (one that runs when its user does that finishes), its
+  /// submit with another size follows, its host sent it elsewhere (Engine::leave), or a limit holds it back (Limits),
+  /// until another submit.
   withdraw,
   more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before

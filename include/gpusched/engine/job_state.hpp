@@ -40,6 +40,9 @@ namespace detail {
 /// Sums of microseconds times GPUs exceed 64 bits.
 __extension__ using WideInt = __int128;
 
+/// Who gave a job up before its work was done.
+enum class Canceller : std::uint8_t { nobody, user, policy };
+
 /// One job's changing part. One record per job instead of one array per field, because an event touches nearly
 /// all of it.
 struct JobState {
@@ -58,10 +61,10 @@ struct JobState {
   bool must_restart = false;  ///< the next start loads the state that was kept
   /// The open decision preempted the job: until apply() ends its run, the time since `since` is not yet in `ran`.
   bool preempted_now = false;
-  bool starting = false;      ///< the open decision started the job
-  bool held = false;          ///< running, but told not to work
-  bool stands_last = false;   ///< a decision preempted it, and put it at the end of its queue
-  bool is_cancelled = false;  ///< its user or a decision gave it up before its work was done
+  bool starting = false;     ///< the open decision started the job
+  bool held = false;         ///< running, but told not to work
+  bool stands_last = false;  ///< a decision preempted it, and put it at the end of its queue
+  Canceller cancelled_by = Canceller::nobody;
 
   /// True while time passes for the job since `since`.
   [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }

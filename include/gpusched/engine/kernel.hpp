@@ -353,10 +353,13 @@ class Kernel : public SavedStates {
     emit({EventKind::move, job});
   }
 
-  /// A decision gave up a job that waited, and took it out of its queue.
-  GPUSCHED_RARE void cancel(JobId job) {
-    emit({EventKind::withdraw, job});
-    end_job(job);
+  /// A decision gave up a job, which it took out of its queue.
+  GPUSCHED_RARE void withdraw(JobId job) { emit({EventKind::withdraw, job}); }
+  /// Ends those jobs once all is booked that the decision stopped.
+  GPUSCHED_RARE void end_cancelled() {
+    for (const Command& command : state.commands) {
+      if (command.kind == CommandKind::cancel) end_job(command.job);
+    }
   }
 
   using SavedStates::adjust;

@@ -85,10 +85,10 @@ class RunResults {
   [[nodiscard]] bool has_changes() const { return state().changes().active(); }
   /// True when its user or a decision cancelled the job before it ended; end() is that instant, and first_start() may
   /// be Time::max().
-  [[nodiscard]] bool is_cancelled(JobId job) const { return state()[job].is_cancelled; }
-  /// Its user would have, had no decision done it before.
-  [[nodiscard]] bool is_cancelled_by_user(JobId job) const {
-    return is_cancelled(job) && state().changes().cancels(job);
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state()[job].cancelled_by != detail::Canceller::nobody; }
+  /// True when a decision did it.
+  [[nodiscard]] bool is_cancelled_by_policy(JobId job) const {
+    return state()[job].cancelled_by == detail::Canceller::policy;
   }
   /// True when users cancel the job at some time, or a limit refused it, or a decision cancelled it. Whether it ends
   /// before its user cancels it, its policy decides: averages over jobs leave it out, so that they are of the same jobs

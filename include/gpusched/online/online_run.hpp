@@ -129,14 +129,14 @@ class OnlineRun {
     Decision decision = engine_.decision();
     bool followed = true;
     // A start that was taken back and restored stands before a stop that made its room.
-    for (const OnlineAction action : {OnlineAction::preempt, OnlineAction::cancel, OnlineAction::start}) {
+    for (const OnlineAction action : {OnlineAction::preempt, OnlineAction::start}) {  // who was cancelled is forgotten
       for (std::size_t i = 0; i < step.commands.size() && followed; ++i) {
         const OnlineCommand& command = step.commands[i];
         if (command.action == OnlineAction::move) followed = false;
         if (command.action != action || !followed) continue;
-        const Verdict verdict = action == OnlineAction::preempt  ? decision.preempt(command.job)
-                                : action == OnlineAction::cancel ? decision.cancel(command.job)
-                                                                 : decision.start_exactly(command.job, step.grants[i]);
+        const bool stops = action == OnlineAction::preempt;
+        const Verdict verdict =
+            stops ? decision.preempt(command.job) : decision.start_exactly(command.job, step.grants[i]);
         followed = verdict == Verdict::ok;
       }
     }

@@ -11,8 +11,8 @@
 
 namespace gpusched {
 
-/// Watches a run. observe() is called with the events of each instant after they were applied, and again with the
-/// starts and preemptions of the decision, if there were any. It is also called, without events, where limits came to
+/// Watches a run. observe() is called with the events of each instant after they were applied, and again with
+/// what the decision did to jobs, if it did anything. It is also called, without events, where limits came to
 /// hold back other jobs than before (View::held_back()). An observer changes nothing.
 template <class O>
 concept Observer = requires(O observer, const OracleView& view, std::span<const Event> events) {

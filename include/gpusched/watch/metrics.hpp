@@ -208,9 +208,9 @@ struct Metrics {
   std::optional<double> goodput = {};  ///< gpu_utilization / gpu_allocation: the useful share of held GPU time (ETTR)
   std::optional<double> kills = {};    ///< of the measured jobs, by nodes that went down
   std::optional<double> refused_jobs = {};  ///< measured jobs whose submission a limit refused; nothing: no limits
-  /// Measured jobs cancelled before they ended, of those that users cancel; nothing: users change none.
+  /// Measured jobs that users cancelled before they ended; nothing: users change none.
   std::optional<double> cancelled_jobs = {};
-  /// The others that the policy cancelled (Decision::cancel); nothing: it cancelled none.
+  /// Measured jobs that the policy cancelled (Decision::cancel); nothing: none.
   std::optional<double> policy_cancelled_jobs = {};
   /// Of the measured jobs, where runs have stages.
   /// \{
@@ -416,7 +416,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     fetched_bytes += static_cast<double>(starts.fetched_bytes);
     last_end = std::max(last_end, engine.end(job));
     if (engine.is_refused(job)) ++refused;
-    if (engine.is_cancelled(job)) ++(engine.is_cancelled_by_user(job) ? cancelled : cancelled_by_policy);
+    if (engine.is_cancelled(job)) ++(engine.is_cancelled_by_policy(job) ? cancelled_by_policy : cancelled);
     if (engine.may_be_cancelled(job)) continue;
     const detail::JobOutcome outcome(engine, job);
     values.push_back(outcome.jct.us);

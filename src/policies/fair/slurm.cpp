@@ -134,13 +134,14 @@ bool Slurm::stop(const View& view, Decision& decision, JobId job) {
   return !preemption_.cancels(view, job) || decision.cancel(job) != Verdict::ok;
 }
 
-// Whoever was stopped may have room elsewhere. Rights have no circle, so that this ends.
+// Whoever was stopped may have room elsewhere, and others may where one was that is cancelled. Rights have no circle,
+// so that this ends.
 void Slurm::fill(const View& view, Decision& decision, const Hooks& hooks) {
-  start_all(view, decision, hooks);
-  while (!stopped_.empty()) {
+  do {
     push_all(view, stopped_);
+    has_stopped_ = false;
     start_all(view, decision, hooks);
-  }
+  } while (has_stopped_);
 }
 
 void Slurm::start_all(const View& view, Decision& decision, const Hooks& hooks) {
@@ -186,6 +187,7 @@ bool Slurm::start_or_preempt(const View& view, Decision& decision, JobId job, co
     preemption_.tell(view, decision, gone);
     return false;
   }
+  has_stopped_ = has_stopped_ || !gone.empty();
   for (const JobId victim : gone) {
     if (stop(view, decision, victim)) stopped_.push_back(victim);
     hooks.preempted(victim);

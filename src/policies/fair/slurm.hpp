@@ -144,6 +144,7 @@ class Slurm {
   Options options_;
   SlurmPreemption preemption_;
   std::vector<JobId> stopped_;  // by this decision, not yet waiting again
+  bool has_stopped_ = false;    // a job for another one, in this pass over those that wait
   std::vector<JobId> resting_;  // since the end of their grace
   RankedClasses waiting_;
   std::vector<DecayingUsage> used_;   // [owner]

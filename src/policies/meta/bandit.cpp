@@ -41,12 +41,14 @@ class Bandit {
     last_ = view.now();
     std::size_t member = members_.active();
     if (members_.size() > 1 && (periods_.empty() || is_over(view))) {
+      for (const JobId job : std::exchange(cancelled_, {})) count(view, job);
       if (!periods_.empty()) reward();
       member = std::visit([](auto& rule) { return rule.choose(); }, rule_);
       periods_.push_back({.begin = view.now(), .member = member, .value = {}, .reward = {}});
       ended_.clear();
     }
     members_.decide(member, view, decision);
+    decision.for_each_cancel([this](JobId job) { cancelled_.push_back(job); });
   }
 
   [[nodiscard]] std::string notes() const {
@@ -73,8 +75,10 @@ class Bandit {
   };
 
   void note(const View& view, const Event& event) {
-    if (event.kind != EventKind::finish) return;
-    const Time age = view.now() - view.submit(event.job), ran = view.ran(event.job);
+    if (event.kind == EventKind::finish) count(view, event.job);
+  }
+  void count(const View& view, JobId job) {
+    const Time age = view.now() - view.submit(job), ran = view.ran(job);
     ended_.push_back({.age = age, .waited = age - ran, .length = ran});
   }
 
@@ -100,6 +104,7 @@ class Bandit {
   Time every_;
   std::vector<Period> periods_;
   std::vector<JobResult> ended_;  // in this period
+  std::vector<JobId> cancelled_;  // by a member in it: they wait on until its end
   double sum_ = 0;                // of all values
   std::uint64_t values_ = 0;
   Time last_{};

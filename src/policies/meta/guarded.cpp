@@ -94,7 +94,8 @@ Guarded::Estimate Guarded::replay(std::size_t member, const JobTable& jobs, cons
   std::vector<JobResult> results;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
-    const Time end = engine.is_cancelled(job) ? engine.view().now() : engine.end(job);  // what it gave up waits on
+    const Time end =
+        engine.is_cancelled_by_policy(job) ? engine.view().now() : engine.end(job);  // what it gave up waits on
     const Time age = end - engine.submit(job);
     results.push_back(
         {.age = age, .waited = std::max(age - engine.ran(job), Time{}), .length = detail::length_of(engine, job)});

@@ -179,7 +179,7 @@ Portfolio::Estimate Portfolio::play(Engine engine, std::size_t member, const std
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const JobId job = jobs[i];
     const bool ends =
-        engine.end(job) != Time::max() && !engine.is_cancelled(job);  // what a candidate gives up waits on
+        engine.end(job) != Time::max() && !engine.is_cancelled_by_policy(job);  // what a candidate gives up waits on
     const Time end = ends ? engine.end(job) : until;
     const Time age = end - engine.submit(job);
     const Time length = engine.is_ended_at_limit(job) ? std::min(lengths[i], engine.ran(job)) : lengths[i];

@@ -209,7 +209,6 @@ class ProgramPolicy {
     if (command.action == OnlineAction::preempt) {
       verdict = decision.preempt(job->second);
     } else if (command.action == OnlineAction::cancel) {
-      decision.preempt(job->second);  // if it runs
       verdict = decision.cancel(job->second);
     } else if (command.nodes) {
       for (const NodeTasks& part : *command.nodes) {
@@ -220,6 +219,9 @@ class ProgramPolicy {
       verdict = decision.start(job->second);
     }
     if (verdict == Verdict::does_not_fit) fail(what + "it does not fit");
+    if (verdict == Verdict::wrong_phase && command.action == OnlineAction::cancel) {
+      fail(what + "it is over, or a replica or a task of a study");
+    }
     if (verdict == Verdict::wrong_phase) {
       fail(what + (command.action == OnlineAction::preempt ? "it does not run" : "it does not wait"));
     }

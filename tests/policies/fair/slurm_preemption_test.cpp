@@ -56,6 +56,16 @@ TEST(SlurmPreemption, ACancelledJobIsDone) {
   }
 }
 
+// Job 1 is first and has no right: it starts in the room that the cancelled job 0 leaves beside job 2.
+TEST(SlurmPreemption, TheRoomThatACancelledJobLeavesIsTaken) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 8, .user = "u", .vc = "low"},
+                                  {.submit = 5, .work = 50, .gpus = 4, .user = "u", .vc = "mid"},
+                                  {.submit = 10, .work = 20, .gpus = 4, .user = "u", .vc = "top"}});
+  const std::string slurm = "slurm{" + by_partition + ",weight_age=1e6,weight_fair_share=0,weight_size=0";
+  EXPECT_EQ(run_backfilled(slurm + ",cancels=[low]}", jobs, Cluster::pool(8)), (Spans{{0, 10}, {10, 60}, {10, 30}}));
+  EXPECT_EQ(run_backfilled(slurm + "}", jobs, Cluster::pool(8)), (Spans{{0, 150}, {10, 60}, {10, 30}}));
+}
+
 // Suspended jobs keep their GPUs, and their cores only if they have none.
 TEST(SlurmPreemption, ASuspendedJobKeepsItsGpus) {
   const std::string suspends = "slurm{" + by_partition + ",suspends=[low]}";

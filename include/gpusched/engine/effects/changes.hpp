@@ -52,7 +52,7 @@ class Changes {
     if (phase == JobPhase::done) return;
     switch (change.kind) {
       case JobChange::Kind::cancel:
-        kernel.state[change.job].is_cancelled = true;
+        kernel.state[change.job].cancelled_by = Canceller::user;
         kernel.give_up(change.job);
         break;
       case JobChange::Kind::priority:

@@ -236,8 +236,8 @@ std::string left_out_line(const Contestant& contestant, const char* what, std::o
     for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*jobs).value_or(0) : 0;
   }
   if (all == 0) return "";
-  return contestant.name + ": " + what + " " + human_count(static_cast<std::uint64_t>(all)) +
-         " jobs of its windows, which no average counts: means are of other jobs than another policy's\n";
+  return contestant.name + ": " + what + " " + counted(static_cast<std::uint64_t>(all), "job") +
+         " of its windows, which no average counts: means are of other jobs than another policy's\n";
 }
 std::string refused_line(const Contestant& contestant) {
   return left_out_line(contestant, "limits refuse", &Metrics::refused_jobs);

@@ -132,9 +132,24 @@ WindowComparison alone(const TraceEvaluation& evaluation, std::size_t row, const
   return one;
 }
 
+// Of its windows, over all runs: their averages are of the other jobs.
+double cancelled_by(const Contestant& contestant) {
+  double all = 0;
+  for (const PolicyScores& run : contestant.runs) {
+    for (const std::optional<Metrics>& window : run.windows) {
+      all += window ? window->policy_cancelled_jobs.value_or(0) : 0;
+    }
+  }
+  return all;
+}
+
 void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t row, const ReportOptions& options) {
   const Better better = options.figure->better;
   one.verdict = one.pair.verdict;
+  if (cancelled_by(evaluation.contestants[row]) != cancelled_by(evaluation.contestants[options.reference])) {
+    one.verdict = "other jobs";
+    return;
+  }
   if (is_verdict(one.verdict) && *one.p_holm > 0.05) one.verdict = "no difference detected";
   one.typical = typical_window(one, better);
   for (const std::string word : {"better", "worse"}) {

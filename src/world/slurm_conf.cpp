@@ -457,6 +457,7 @@ bool read_slurm_preempt_mode(std::string_view text, std::optional<SlurmPreemptMo
                                                                 {"requeue", SlurmPreemptMode::requeue},
                                                                 {"suspend", SlurmPreemptMode::suspend},
                                                                 {"cancel", SlurmPreemptMode::cancel}};
+  std::optional<SlurmPreemptMode> found;
   for (const std::string_view written : split_at(text, ',')) {
     const std::string word = lower_case(written);
     if (word == "gang" || word == "within" || word == "priority") {
@@ -464,9 +465,10 @@ bool read_slurm_preempt_mode(std::string_view text, std::optional<SlurmPreemptMo
       continue;
     }
     const auto known = modes.find(word);
-    if (known == modes.end()) return false;
-    mode = known->second;
+    if (known == modes.end() || found) return false;
+    found = known->second;
   }
+  if (found) mode = found;
   return true;
 }
 

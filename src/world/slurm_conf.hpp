@@ -79,8 +79,8 @@ struct SlurmConf {
   std::vector<std::string> files;  ///< that were read
 };
 
-/// Reads a PreemptMode: the last word of it that says what becomes of jobs; words that change nothing are added to
-/// `unused`. False where one is unknown.
+/// Reads a PreemptMode: the word of it that says what becomes of jobs; words that change nothing are added to `unused`.
+/// False where one is unknown, or two say it.
 bool read_slurm_preempt_mode(std::string_view text, std::optional<SlurmPreemptMode>& mode,
                              std::vector<std::string>& unused);
 

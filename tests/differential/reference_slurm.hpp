@@ -167,7 +167,8 @@ void start_by_rights(World& world, Key key, const SlurmNumbers& numbers, Owner o
   }
 }
 
-/// Of the highest tier of partitions, the highest sum of weight x factor, each rounded, goes first. Factors: waiting
+/// Of the longest chain of rights, then of the highest tier of partitions, the highest sum of weight x factor, each
+/// rounded, goes first. Factors: waiting
 /// time over max_age, at most 1; 2^-(U/S), U the owner's part of all decayed usage and S its part of the weights of all
 /// owners; GPUs over the cluster's GPUs; that of the partition; the job's priority over the trace's greatest. Without
 /// `skip`, a job that cannot start keeps back its partition.
@@ -209,7 +210,7 @@ inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& num
     start_by_rights(
         world,
         [&](const WorldJob& job) -> std::vector<std::int64_t> {
-          return {-tier(job), -priority(job)};
+          return {-numbers.rights.tier(job.vc), -tier(job), -priority(job)};
         },
         numbers, [&](const WorldJob& job) { return owners.of(job); }, *told);
   };

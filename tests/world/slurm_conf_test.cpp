@@ -160,6 +160,8 @@ TEST(SlurmConf, SaysWhoPreemptsWhom) {
   EXPECT_EQ(error_of_conf("PreemptType=preempt/all\n"),
             "slurm.conf:1: PreemptType: expected preempt/none, preempt/qos or preempt/partition_prio, found "
             "'preempt/all'");
+  EXPECT_EQ(error_of_conf("PreemptMode=CANCEL,REQUEUE\n"),
+            "slurm.conf:1: PreemptMode: expected OFF, REQUEUE, SUSPEND, CANCEL or GANG, found 'CANCEL,REQUEUE'");
   EXPECT_EQ(error_of_conf("PreemptMode=NEVER\n"),
             "slurm.conf:1: PreemptMode: expected OFF, REQUEUE, SUSPEND, CANCEL or GANG, found 'NEVER'");
 }

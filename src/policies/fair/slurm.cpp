@@ -39,7 +39,7 @@ struct Slurm::ByPriority : RankedOrder {
   }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     const SlurmTerms of_first = slurm->terms(*view, jobs.first(), 0);
-    return -(slurm->tier_term(view->vc(jobs.first())) + of_first.size + of_first.partition + of_first.qos);
+    return -(slurm->rank_term(*view, jobs.first()) + of_first.size + of_first.partition + of_first.qos);
   }
   [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
   [[nodiscard]] double clock() const { return risen; }
@@ -202,10 +202,10 @@ std::uint32_t Slurm::blocked_with(const RankedClasses::Class& jobs) const {
   return preemption_.active() ? jobs.party : jobs.queue;
 }
 
-// The priority, and the tier before it.
+// The priority, and rights and tier before it.
 std::int64_t Slurm::standing_now(const View& view, JobId job) {
   const SlurmTerms now = terms(view, job, fair_share_now(owner_of(options_.column, view, job), view.now()));
-  return tier_term(view.vc(job)) + now.priority();
+  return rank_term(view, job) + now.priority();
 }
 
 std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
@@ -298,9 +298,11 @@ double Slurm::of_partition(const std::vector<double>& values, std::uint32_t vc) 
 }
 
 // Outweighs every priority, which is at most the sum of five weights.
-std::int64_t Slurm::tier_term(std::uint32_t vc) const {
+std::int64_t Slurm::rank_term(const View& view, JobId job) const {
   constexpr std::int64_t beyond_all = 10'000'000'000;
-  return beyond_all * static_cast<std::int64_t>(of_partition(options_.partition_tiers, vc));
+  const double tier = of_partition(options_.partition_tiers, view.vc(job));
+  const std::int64_t place = std::lower_bound(tiers_.begin(), tiers_.end(), tier) - tiers_.begin();
+  return beyond_all * (preemption_.depth(view, job) * static_cast<std::int64_t>(tiers_.size()) + place);
 }
 
 double Slurm::qos_factor(std::int32_t priority) const {
@@ -324,6 +326,9 @@ Result<SlurmPreemption::Rules> preemption_rules(const PolicyParameters& paramete
   if (!cancelled) return Unexpected{cancelled.error()};
   auto suspended = preemption_classes(parameters.policies("suspends"), names);
   if (!suspended) return Unexpected{suspended.error()};
+  for (const std::uint32_t both : *cancelled) {
+    if (suspended->contains(both)) return unexpected(names[both] + " stands under cancels and suspends");
+  }
   rules.cancelled = *std::move(cancelled);
   rules.suspended = *std::move(suspended);
   rules.rights = *std::move(rights);

@@ -37,8 +37,10 @@ struct SlurmTerms {
   }
 };
 
-/// At every event waiting jobs start in order of priority = the weighted sum of five factors, those of partitions of
-/// higher tiers before all others; ties go to the earliest job. A job that does not fit leaves the rest of its
+/// At every event waiting jobs start in order of priority = the weighted sum of five factors; those of partitions of
+/// higher tiers before all others; and before these, who may stop others before whom it may stop
+/// (sort_job_queue2() of slurmctld, there pair by pair, here by the longest chain of rights); ties go to the earliest
+/// job. A job that does not fit leaves the rest of its
 /// partition (virtual cluster) pending, as in Slurm's main scheduling loop, or is passed over with `skip`. Age: time
 /// since submission over max_age_s, at most 1. Fair-share: 2^-(U/S), U the owner's part of all GPU time used so far
 /// with its half-life and S its part of the weights of all owners in the trace. Size: the part of the cluster's GPUs
@@ -73,7 +75,12 @@ class Slurm {
   };
 
   explicit Slurm(Options options)
-      : options_(std::move(options)), preemption_(options_.preemption), all_(options_.half_life_s) {}
+      : options_(std::move(options)), preemption_(options_.preemption), all_(options_.half_life_s) {
+    tiers_ = options_.partition_tiers;
+    tiers_.push_back(1);  // of the others
+    std::sort(tiers_.begin(), tiers_.end());
+    tiers_.erase(std::unique(tiers_.begin(), tiers_.end()), tiers_.end());
+  }
 
   [[nodiscard]] std::string_view name() const { return "slurm"; }
 
@@ -126,7 +133,7 @@ class Slurm {
   bool start_or_preempt(const View& view, Decision& decision, JobId job, const Hooks& hooks);
   [[nodiscard]] std::uint32_t blocked_with(const RankedClasses::Class& jobs) const;
   [[nodiscard]] std::int64_t standing_now(const View& view, JobId job);
-  [[nodiscard]] std::int64_t tier_term(std::uint32_t vc) const;
+  [[nodiscard]] std::int64_t rank_term(const View& view, JobId job) const;
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
   void hold(const View& view, JobId job, std::int64_t sign);
@@ -143,6 +150,7 @@ class Slurm {
 
   Options options_;
   SlurmPreemption preemption_;
+  std::vector<double> tiers_;   // that there are, ascending
   std::vector<JobId> stopped_;  // by this decision, not yet waiting again
   bool has_stopped_ = false;    // a job for another one, in this pass over those that wait
   std::vector<JobId> resting_;  // since the end of their grace

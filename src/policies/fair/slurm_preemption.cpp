@@ -13,7 +13,7 @@ namespace {
 
 using Rights = std::set<std::pair<std::uint32_t, std::uint32_t>>;
 
-constexpr const char* whose_classes = "a QOS or partition of the jobs";
+constexpr const char* whose_classes = "a QOS of the jobs, or with preempts_by=partition one of these";
 
 // Of runs that began before the policy came.
 constexpr Time long_ago{-end_of_time.us};
@@ -97,11 +97,15 @@ Time SlurmPreemption::grace_of(const View& view, JobId job) const {
   return grace == rules_.grace.end() ? Time{} : grace->second;
 }
 
-// Of partitions their tier is known by whom they may stop.
-std::int64_t SlurmPreemption::standing(const View& view, JobId job) const {
-  if (rules_.by_qos) return view.priority(job);
+std::int64_t SlurmPreemption::depth(const View& view, JobId job) const {
+  if (!active()) return 0;
   const auto depth = depth_.find(class_of(view, job));
   return depth == depth_.end() ? 0 : depth->second;
+}
+
+// Of partitions their tier is known by whom they may stop.
+std::int64_t SlurmPreemption::standing(const View& view, JobId job) const {
+  return rules_.by_qos ? view.priority(job) : depth(view, job);
 }
 
 std::vector<JobId> SlurmPreemption::victims_of(const View& view, Decision& decision, JobId job) const {

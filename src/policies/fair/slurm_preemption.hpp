@@ -41,6 +41,8 @@ class SlurmPreemption {
   explicit SlurmPreemption(Rules rules);
 
   [[nodiscard]] bool active() const { return !rules_.rights.empty(); }
+  /// The longest chain of rights below the job's class; 0: it has none.
+  [[nodiscard]] std::int64_t depth(const View& view, JobId job) const;
   /// True when jobs of that one's class may stop others.
   [[nodiscard]] bool has_rights(const View& view, JobId job) const;
 

@@ -59,6 +59,7 @@ void Guarded::decide(const OracleView& view, Decision& decision) {
   last_ = view.now();
   const bool is_due = members_.size() > 1 && view.arrived() >= next_;
   members_.decide(is_due ? evaluate(view) : members_.active(), view, decision);
+  decision.for_each_cancel([&](JobId job) { given_up_[job] = view.ran(job) + believed_left(estimator_, view, job); });
 }
 
 BelievedJobs Guarded::past(const OracleView& view) {
@@ -66,6 +67,11 @@ BelievedJobs Guarded::past(const OracleView& view) {
   for (std::uint32_t i = 0; i < view.arrived(); ++i) {
     const JobId job{i};
     const bool is_done = view.phase(job) == JobPhase::done;
+    const auto given_up = given_up_.find(job);
+    if (given_up != given_up_.end()) {
+      jobs.believe(job, given_up->second);
+      continue;
+    }
     jobs.believe(job, is_done ? known_work(view, job) : view.ran(job) + believed_left(estimator_, view, job));
   }
   return jobs;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,6 +76,7 @@ class Guarded {
   std::uint32_t next_;           // jobs submitted at the next evaluation
   std::vector<bool> was_clear_;  // by member: at the last evaluation it might have taken over
   std::vector<Evaluation> evaluations_;
+  std::map<JobId, Time> given_up_;  // by a member: how long each job was believed to run in all
   Time last_{};
 };
 

@@ -56,14 +56,31 @@ TEST(SlurmPreemption, ACancelledJobIsDone) {
   }
 }
 
-// Job 1 is first and has no right: it starts in the room that the cancelled job 0 leaves beside job 2.
+// Job 1 is older and has a higher priority, but could be stopped at once by job 2, which goes first.
+TEST(SlurmPreemption, WhoMayStopOthersGoesBeforeThem) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "u", .vc = "mid"},
+                                  {.submit = 5, .work = 50, .user = "u", .vc = "low"},
+                                  {.submit = 10, .work = 20, .user = "u", .vc = "top"}});
+  const std::string slurm = "slurm{" + by_partition + ",weight_age=1e6,weight_fair_share=0";
+  EXPECT_EQ(run_backfilled(slurm + ",cancels=[low]}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {120, 170}, {100, 120}}));
+  EXPECT_EQ(run_backfilled(slurm + ",partition_tiers=[1,3,1]}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {120, 170}, {100, 120}}));
+  EXPECT_EQ(run_backfilled("slurm{weight_age=1e6,weight_fair_share=0}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {100, 150}, {150, 170}}));
+}
+
+// Job 1 is first and has no right over job 0: it starts in the room that this one leaves, cancelled, beside job 2.
 TEST(SlurmPreemption, TheRoomThatACancelledJobLeavesIsTaken) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 8, .user = "u", .vc = "low"},
                                   {.submit = 5, .work = 50, .gpus = 4, .user = "u", .vc = "mid"},
-                                  {.submit = 10, .work = 20, .gpus = 4, .user = "u", .vc = "top"}});
-  const std::string slurm = "slurm{" + by_partition + ",weight_age=1e6,weight_fair_share=0,weight_size=0";
-  EXPECT_EQ(run_backfilled(slurm + ",cancels=[low]}", jobs, Cluster::pool(8)), (Spans{{0, 10}, {10, 60}, {10, 30}}));
-  EXPECT_EQ(run_backfilled(slurm + "}", jobs, Cluster::pool(8)), (Spans{{0, 150}, {10, 60}, {10, 30}}));
+                                  {.submit = 10, .work = 20, .gpus = 4, .user = "u", .vc = "top"},
+                                  {.submit = 200, .work = 1, .user = "u", .vc = "rest"}});
+  const std::string slurm =
+      "slurm{preempts_by=partition,preempts=[top>low,mid>rest],weight_age=1e6,weight_fair_share=0,weight_size=0";
+  EXPECT_EQ(run_backfilled(slurm + ",cancels=[low]}", jobs, Cluster::pool(8)),
+            (Spans{{0, 10}, {10, 60}, {10, 30}, {200, 201}}));
+  EXPECT_EQ(run_backfilled(slurm + "}", jobs, Cluster::pool(8)), (Spans{{0, 150}, {10, 60}, {10, 30}, {200, 201}}));
 }
 
 // Suspended jobs keep their GPUs, and their cores only if they have none.
@@ -143,6 +160,8 @@ TEST(SlurmPreemption, SaysWhatIsWrong) {
   EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top>loww]", jobs).find("'loww'"), std::string::npos);
   EXPECT_NE(error_of_slurm("preempts=[top>low]", jobs).find("'top'"), std::string::npos) << "no job has a QOS";
   EXPECT_NE(error_of_slurm("preempts_by=partition,preempts=[top>low,low>top]", jobs).find("circle"), std::string::npos);
+  EXPECT_NE(error_of_slurm(by_partition + ",cancels=[low],suspends=[low]", jobs).find("low stands under cancels and"),
+            std::string::npos);
   EXPECT_NE(error_of_slurm(by_partition + ",cancels=[loww]", jobs).find("'loww'"), std::string::npos);
   EXPECT_NE(error_of_slurm(by_partition + ",grace_s=[low=x]", jobs).find("NAME=SECONDS"), std::string::npos);
 }

@@ -415,12 +415,12 @@ struct CancelsFirst {
 
 TEST(JobChanges, ADecisionMayCancelTheLastMeasuredJob) {
   const JobTable jobs = table({{0, 100, 2}, {0, 50, 2}, {10, 20, 4}});
-  const MeasureWindow first{.first = 0, .count = 1};
-  Engine engine(jobs, Cluster::pool(4), {.preemption = {.restart = at(5)}}, {.measured = first});
+  const MeasureWindow measured{.first = 0, .count = 1};
+  Engine engine(jobs, Cluster::pool(4), {.preemption = {.restart = at(5)}}, {.measured = measured});
   CancelsFirst policy;
-  RunLog log(first);
+  RunLog log(measured);
   ASSERT_TRUE(simulate(engine, policy, log));
-  EXPECT_EQ(fault_of_account(engine, log, first), std::nullopt);
+  EXPECT_EQ(fault_of_account(engine, log, measured), std::nullopt);
   EXPECT_EQ(engine.end(JobId{0}), at(10));
   EXPECT_EQ(engine.end(JobId{2}), at(30));
   EXPECT_EQ(engine.end(JobId{1}), at(75)) << "40 s left, after a restart of 5 s";

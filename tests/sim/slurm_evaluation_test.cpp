@@ -11,6 +11,7 @@
 #include "src/sim/protocols/sc20_evaluation.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/scenario.hpp"
+#include "src/sim/window_comparison.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched::test {
@@ -96,6 +97,17 @@ TEST_F(SlurmEvaluation, CancelsWhomReplayDoes) {
       scenario("", "slurm{preempts_by=partition,preempts=[top>low],cancels=[low],weight_size=0}");
   EXPECT_NEAR(avg_jct_s(cancels), (1110 + 1000) / 2.0, 1e-6);
   EXPECT_EQ(avg_jct_s(cancels), replayed_jct_s(cancels));
+}
+
+// Who stops the same jobs and lets them wait again has means of all jobs, which nothing tells from these.
+TEST_F(SlurmEvaluation, WindowsOfOtherJobsHaveNoVerdict) {
+  EvaluateScenario both = scenario("", "slurm{preempts_by=partition,preempts=[top>low]}");
+  both.policies.push_back("slurm{preempts_by=partition,preempts=[top>low],cancels=[low]}");
+  const EvaluationPlan plan = plan_of(both);
+  EvaluationProgress progress;
+  const auto outcome = run_evaluation(plan, registry_, 1, progress);
+  ASSERT_TRUE(outcome) << outcome.error().to_string();
+  EXPECT_EQ(compare_windows(outcome->windows, plan.report)[0][1].verdict, "other jobs");
 }
 
 // A second node lets b run beside a, and c behind b: 1000, 100 and 1090 s.

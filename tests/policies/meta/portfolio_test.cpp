@@ -166,12 +166,13 @@ TEST(Portfolio, WhatACandidateCancelsWaitsOn) {
   std::vector<JobRecord> rows{asked(0, 500, 2, 500), asked(10, 10, 2, 10)};
   rows[0].vc = "low";
   rows[1].vc = "top";
+  rows[0].user = rows[1].user = "u";
   const PortfolioRun run = portfolio_run(
       "portfolio{every_s=1,horizon_s=1000,policies=[fifo,slurm{preempts_by=partition,preempts=[top>low],cancels=[low]}]"
       "}",
       table_of_asked(rows), Cluster::pool(2));
   const auto told = rows_of_notes(run.notes);
-  ASSERT_EQ(told.size(), 2u);
+  ASSERT_EQ(told.size(), 4u) << "again when job 0 ends";
   EXPECT_EQ(told[0].at("estimate"), "500");
   EXPECT_EQ(told[1].at("estimate"), "510");
   EXPECT_EQ(run.jct_s, 500);

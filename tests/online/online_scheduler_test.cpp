@@ -201,7 +201,7 @@ TEST(OnlineScheduler, AJobThatItsPolicyCancelsIsGivenUp) {
   ASSERT_TRUE(two.scheduler.submit(id(1)));
   EXPECT_EQ(two.at(0), "+" + id(0) + "+" + id(1));
   ASSERT_TRUE(two.scheduler.submit(id(2)));
-  EXPECT_EQ(two.at(10), "-" + id(0) + "-" + id(1) + "x" + id(0) + "+" + id(2));
+  EXPECT_EQ(two.at(10), "-" + id(0) + "-" + id(1) + "+" + id(2) + "x" + id(0));
   EXPECT_EQ(two.scheduler.finish(id(0)).error().message, "job '" + id(0) + "' was cancelled, it does not run");
   EXPECT_EQ(two.scheduler.unfinished(), 2u);
 }

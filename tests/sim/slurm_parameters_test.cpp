@@ -172,7 +172,7 @@ TEST_F(SlurmReplay, CancelsWhoIsPreempted) {
     const Metrics& metrics = runs->front().metrics;
     return std::tuple(metrics.policy_cancelled_jobs, metrics.last_end_s, metrics.avg_jct_s);
   };
-  EXPECT_EQ(with("PreemptMode=REQUEUE\n"), std::tuple(std::optional<double>(), 1100.0, 595.0));
+  EXPECT_EQ(with("PreemptMode=REQUEUE\n"), std::tuple(std::optional<double>(), 1100.0, 600.0));
   EXPECT_EQ(with("PreemptMode=CANCEL\n"), std::tuple(std::optional(1.0), 110.0, 100.0));
   EXPECT_EQ(with("PreemptMode=REQUEUE\nJobRequeue=0\n"), std::tuple(std::optional(1.0), 110.0, 100.0));
 }

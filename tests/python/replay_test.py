@@ -118,9 +118,9 @@ def test_a_callable_cancels_what_runs_or_waits():
         if view.now_s == 1:
             view.cancel(0)
             view.cancel(1)
-            with pytest.raises(gs.Error, match="job 1, which is done, is not to be cancelled"):
+            with pytest.raises(gs.Error, match="job 1, which is finished, is not to be cancelled"):
                 view.cancel(1)
-            with pytest.raises(gs.Error, match="job 0 is done, not waiting"):
+            with pytest.raises(gs.Error, match="job 0 is finished, not waiting"):
                 view.start(0)
         return view.waiting
 

@@ -1,10 +1,12 @@
 # gpusched::plugin: the headers by which a policy becomes a shared library (`--policy ./mine.so`), with headers_hash.hpp: a
 # SHA-256 of all headers that such a library reads the engine's state by. Program and library must agree in it.
 set(GPUSCHED_GENERATED_HEADERS ${CMAKE_CURRENT_BINARY_DIR}/generated)
-file(GLOB_RECURSE state_headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/include/gpusched/core/*.hpp ${PROJECT_SOURCE_DIR}/include/gpusched/data/*.hpp
-  ${PROJECT_SOURCE_DIR}/include/gpusched/engine/*.hpp ${PROJECT_SOURCE_DIR}/include/gpusched/policy/*.hpp
-  ${PROJECT_SOURCE_DIR}/include/gpusched/plugin/*.hpp)
+set(state_headers "")
+foreach(folder core data engine plugin policy serving trials)
+  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/include/gpusched/${folder}/*.hpp)
+  list(APPEND state_headers ${headers})
+endforeach()
 list(SORT state_headers)
 set(hashes "")
 foreach(header IN LISTS state_headers)

@@ -9,7 +9,8 @@ The table is read from ARCHITECTURE.md itself: its first column is a folder, its
 (itself always; a folder stands for what lies below it unless the table has a row for that). The README.md of a folder of
 the table has a paragraph "May include ..." (the third column), that of every folder "Read first: ..." with its files. A
 lambda of a public header names what it captures. No two files define a class or an inline variable of one name
-outside unnamed namespaces. Prints everything that breaks a rule; exit code 1 if there is something.
+outside unnamed namespaces. The hash that a policy in a shared library compares holds all headers that it includes.
+Prints everything that breaks a rule; exit code 1 if there is something.
 """
 import pathlib
 import re
@@ -167,6 +168,20 @@ def check_shared_names(defined):
             if len(paths) > 1]
 
 
+def check_hashed_headers(root, graph):
+    """Headers that a policy in a shared library includes outside the folders whose hash it compares, as a list of lines."""
+    path = "cmake/GpuschedPlugin.cmake"
+    folders = re.findall(r"^foreach\(folder (.*)\)$", (root / path).read_text(), re.MULTILINE)[0].split()
+    reached, to_visit = set(), [file for file in graph if file.startswith("include/gpusched/plugin/")]
+    while to_visit:
+        file = to_visit.pop()
+        if file not in reached:
+            reached.add(file)
+            to_visit += graph.get(file, ())
+    return [f"{path}: the hash of headers leaves out {file}, which policies in shared libraries include"
+            for file in sorted(reached) if file.split("/")[2] not in folders]
+
+
 def check(root):
     table = read_table((root / "ARCHITECTURE.md").read_text())
     if not table:
@@ -205,7 +220,7 @@ def check(root):
             problems += check_readme(root, row, table[row])
     for folder in folders_of_code(root):
         problems += check_every_readme(root, folder)
-    problems += check_shared_names(defined)
+    problems += check_shared_names(defined) + check_hashed_headers(root, graph)
     cycle = find_cycle(graph)
     if cycle:
         problems.append("a cycle: " + " -> ".join(cycle))
@@ -224,6 +239,7 @@ PLANTED = {
     "include/gpusched/low/one.hpp": ("namespace a {\nstruct Twice {\n};\n}  // namespace a", "define a::Twice"),
     "include/gpusched/low/three.hpp": ("namespace a {\ninline constexpr int two_values = 1;", "define a::two_values"),
     "include/gpusched/high/three.hpp": ("namespace a {\ninline constexpr std::array two_values{", "define a::two_values"),
+    "include/gpusched/plugin/p.hpp": ('#include "gpusched/low/one.hpp"', "leaves out include/gpusched/low/one.hpp"),
     "include/gpusched/high/two.hpp": ("namespace a {\nclass Twice final : public B {", "define a::Twice"),
 }
 
@@ -233,13 +249,17 @@ def missed():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "ARCHITECTURE.md").write_text("## Folders are layers\n\n| `gpusched/low` | a | |\n"
-                                              "| `gpusched/high` | b | `gpusched/low` |\n")
+                                              "| `gpusched/high` | b | `gpusched/low` |\n"
+                                              "| `gpusched/plugin` | c | `gpusched/low` |\n")
+        (root / "cmake").mkdir()
+        (root / "cmake/GpuschedPlugin.cmake").write_text("foreach(folder plugin)\n")
         for path, (line, _) in PLANTED.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(line + "\n")
         found = check(root)
     return [f"not found: {line!r} in {path}" for path, (line, said) in PLANTED.items()
-            if not any(said in problem and pathlib.PurePosixPath(path).name in problem for problem in found)]
+            if not any(said in problem and (pathlib.PurePosixPath(path).name in problem or "leaves out" in said)
+                       for problem in found)]
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@
 namespace gpusched {
 namespace {
 
-struct TimeUnit {
+struct AxisUnit {
   double seconds;
   const char* name;
 };
 
-TimeUnit unit_of(double longest_s) {
+AxisUnit unit_of(double longest_s) {
   if (longest_s > 4 * 86400.0) return {86400, "days"};
   if (longest_s > 2 * 3600.0) return {3600, "hours"};
   if (longest_s > 120) return {60, "minutes"};
@@ -44,7 +44,7 @@ Json time_settings(const std::vector<ReplayRun>& runs) {
     longest_s = std::max(longest_s, to_seconds(span.end - span.begin));
     has_services |= !run.services.empty();
   }
-  const TimeUnit unit = unit_of(longest_s);
+  const AxisUnit unit = unit_of(longest_s);
   return {{"unit_s", unit.seconds},
           {"x_title",
            std::string(unit.name) + " since the first " + (has_services ? "submission or request" : "submission")},

@@ -20,7 +20,7 @@ std::string hash_text(std::uint64_t hash) {
   return digits;
 }
 
-Unexpected wrong(const std::string& file, std::string message) {
+Unexpected wrong_file(const std::string& file, std::string message) {
   return {Error{.message = std::move(message), .file = file}};
 }
 
@@ -37,16 +37,16 @@ struct ListedPolicy {
 Result<std::vector<ListedPolicy>> listed_policies(const Json& manifest, const std::string& file) {
   const auto list = manifest.is_object() ? manifest.find("policies") : manifest.end();
   if (!manifest.is_object() || list == manifest.end() || !list->is_array() || !manifest.contains("config")) {
-    return wrong(file, "expected the manifest of a run of replay");
+    return wrong_file(file, "expected the manifest of a run of replay");
   }
   std::vector<ListedPolicy> policies;
   for (const Json& entry : *list) {
     policies.push_back({text_of(entry, "policy"), text_of(entry, "history_hash")});
     if (policies.back().name.empty() || policies.back().hash.empty()) {
-      return wrong(file, "expected the history of each policy; was it written by replay --out?");
+      return wrong_file(file, "expected the history of each policy; was it written by replay --out?");
     }
   }
-  if (policies.empty()) return wrong(file, "no policy of this run finished");
+  if (policies.empty()) return wrong_file(file, "no policy of this run finished");
   return policies;
 }
 
@@ -65,7 +65,7 @@ Result<ExplainPlan> load_explanation(const std::string& folder, const std::strin
   const std::string file = folder + "/" + manifest_name;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) {
-    return wrong(folder, "no run is here: expected the folder that replay --out wrote, with manifest.json");
+    return wrong_file(folder, "no run is here: expected the folder that replay --out wrote, with manifest.json");
   }
   const auto text = read_text_file(file);
   if (!text) return Unexpected{text.error()};
@@ -90,12 +90,12 @@ Result<ExplainPlan> load_explanation(const std::string& folder, const std::strin
   plan.scenario.recorded = "none";
   auto input = load_replay(plan.scenario, registry);
   if (!input) {
-    return wrong(file, input.error().to_string() + " (its paths are read from the folder in which replay ran)");
+    return wrong_file(file, input.error().to_string() + " (its paths are read from the folder in which replay ran)");
   }
   plan.input = *std::move(input);
   const std::string& trace = plan.input.trace.report.path;
   if (plan.scenario.manifest_sha256 != plan.input.trace.report.sha256) {
-    return wrong(trace, "is not the trace of " + file + ": its SHA-256 differs");
+    return wrong_file(trace, "is not the trace of " + file + ": its SHA-256 differs");
   }
   const auto found = find_job(plan.input.trace.jobs, job, trace);
   if (!found) return Unexpected{found.error()};
@@ -111,9 +111,10 @@ Result<std::vector<PolicyRun>> run_explanation(const ExplainPlan& plan, const Po
     const PolicyRun& run = (*runs)[i];
     if (!run.why_unfinished.empty()) return unexpected("policy " + run.policy + " " + run.why_unfinished);
     if (hash_text(run.history_hash) == plan.hashes[i]) continue;
-    return wrong(plan.folder, "policy " + run.policy +
-                                  " does not run again as it ran there: another version of gpusched wrote it, or a "
-                                  "file that it read has changed");
+    return wrong_file(plan.folder,
+                      "policy " + run.policy +
+                          " does not run again as it ran there: another version of gpusched wrote it, or a "
+                          "file that it read has changed");
   }
   return runs;
 }

@@ -47,7 +47,7 @@ Curve::const_iterator advised(const Curve& curve, Curve::const_iterator own, dou
 }
 
 // GPUs of a gang of whole ones; 0 for other jobs.
-std::uint32_t gpus_of(const Shape& shape) {
+std::uint32_t gang_gpus(const Shape& shape) {
   return shape.is_share() ? 0 : static_cast<std::uint32_t>(shape.gpu_milli() / whole_gpu);
 }
 
@@ -82,7 +82,7 @@ Result<TraceWaste> trace_waste(const JobTable& jobs, const ThroughputTable& tabl
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     const std::string& family = jobs.families()[jobs.family(job)];
-    const std::uint32_t gpus = gpus_of(jobs.shape(job));
+    const std::uint32_t gpus = gang_gpus(jobs.shape(job));
     const double gpu_hours = to_seconds(jobs.work(job)) / 3600 * static_cast<double>(jobs.shape(job).gpu_milli()) /
                              static_cast<double>(whole_gpu);
     const auto curve = curves.find(family);

@@ -135,8 +135,8 @@ Result<void> SlurmSweep::take_results(Array& array, SweepStore& store) {
     if (!result) return Unexpected{result.error()};
     const auto known = store.find(key);
     if (!known) return Unexpected{known.error()};
-    const bool is_better = !*known || (*known)->status != RunStatus::done || result->second.status == RunStatus::done;
-    if (is_better) {
+    const bool replaces = !*known || (*known)->status != RunStatus::done || result->second.status == RunStatus::done;
+    if (replaces) {
       if (auto put = store.put(result->first, result->second); !put) return put;
     }
     array.taken.insert(key);

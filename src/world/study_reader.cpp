@@ -17,7 +17,7 @@
 namespace gpusched {
 namespace {
 
-constexpr double longest_s = 1e9;
+constexpr double longest_study_s = 1e9;
 constexpr std::uint32_t most_trials = 100'000, most_tasks = 1'000'000;
 
 enum class SearchKind : std::uint8_t { promotion, stopping, hyperband, halving, random };
@@ -88,11 +88,11 @@ void read_goal(JsonFields& fields, StudySpec& spec) {
 
 void add_units(JsonFields& fields, const TrialLosses& losses, std::uint32_t trials, StudySpec& spec) {
   double unit_s = 0;
-  fields.read_above_zero("unit_s", unit_s, longest_s);
+  fields.read_above_zero("unit_s", unit_s, longest_study_s);
   for (std::uint32_t trial = 0; trial < trials && fields.good(); ++trial) {
     const double own_s = losses.unit_s(trial).value_or(unit_s);
     if (own_s == 0) return fields.fail("unit_s", "expected seconds, as no table has a column unit_s");
-    if (own_s * static_cast<double>(spec.rungs.most) > longest_s) {
+    if (own_s * static_cast<double>(spec.rungs.most) > longest_study_s) {
       return fields.fail("most_units", "expected at most 1e9 s for a trial");
     }
     spec.units.push_back(std::max(from_seconds(own_s), Time{1}));
@@ -116,7 +116,7 @@ Result<void> read_study(JsonFields& fields, const std::string& file, const Rng& 
                  .rungs = search.rungs,
                  .search = search_of(search.kind, search.rungs, search.trials)};
   double begin_s = 0;
-  fields.read("begin_s", begin_s, 0, longest_s);
+  fields.read("begin_s", begin_s, 0, longest_study_s);
   spec.begin = from_seconds(begin_s);
   fields.read_word("asks", spec.asks_late, asks_names);
   read_goal(fields, spec);

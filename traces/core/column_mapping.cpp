@@ -33,12 +33,12 @@ constexpr std::array column_roles{
     ColumnRole{"status", RoleKind::text},      ColumnRole{"after", RoleKind::text},
     ColumnRole{"after_delay", RoleKind::span}};
 
-constexpr std::string_view settings[] = {"delimiter", "header", "na"};
+constexpr std::string_view mapping_settings[] = {"delimiter", "header", "na"};
 
 std::vector<std::string> known_words() {
   std::vector<std::string> words;
   for (const ColumnRole& role : column_roles) words.emplace_back(role.name);
-  for (const std::string_view setting : settings) words.emplace_back(setting);
+  for (const std::string_view setting : mapping_settings) words.emplace_back(setting);
   return words;
 }
 
@@ -120,7 +120,7 @@ Result<ColumnMapping> ColumnMapping::parse(const std::string& text) {
                         suggest_nearest(name, known));
     }
     const std::string_view value = pair.substr(equals + 1);
-    if (std::find(std::begin(settings), std::end(settings), name) != std::end(settings)) {
+    if (std::find(std::begin(mapping_settings), std::end(mapping_settings), name) != std::end(mapping_settings)) {
       if (auto taken = mapping.take_setting(name, value); !taken) return Unexpected{taken.error()};
       continue;
     }

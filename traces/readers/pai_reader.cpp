@@ -48,7 +48,7 @@ const TableInfo& tag_table_info() {
 }
 
 // A span that grows to cover instants.
-struct Span {
+struct CoveredTime {
   Time first = Time::max();
   Time last{};
   [[nodiscard]] bool known() const { return first != Time::max(); }
@@ -61,7 +61,7 @@ struct Span {
 struct PaiJob {
   std::string name, inst_id, user, status, gpu_type;
   Time submit{};
-  Span tasks, instances;
+  CoveredTime tasks, instances;
   double gpu_percent = 0;          // of all roles together
   double instances_of_main = 0;    // the role that stands for the job
   double gpu_percent_of_main = 0;  // an instance
@@ -205,7 +205,7 @@ class PaiJoin {
   }
 
   // start_time and end_time of a row, where both are known.
-  static void cover(RowReader& row, Column start, Column end, Span& span) {
+  static void cover(RowReader& row, Column start, Column end, CoveredTime& span) {
     if (row.is_blank(start) || row.is_blank(end)) return;
     const Time from = row.seconds(start);
     const Time until = row.seconds(end);
@@ -296,7 +296,7 @@ class PaiJoin {
 
   // The gang that stands for the job; nothing when it has more tasks than are counted.
   static std::optional<Shape> shape_of(const PaiJob& job) {
-    constexpr double milli_per_percent = 10, most_tasks = 1e9;
+    constexpr double milli_per_percent = 10, most_instances = 1e9;
     Shape shape;
     auto milli = static_cast<MilliGpu>(std::llround(job.gpu_percent_of_main * milli_per_percent));
     if (job.gpu_percent_of_main > 0) milli = std::max<MilliGpu>(milli, 1);
@@ -304,7 +304,7 @@ class PaiJoin {
     shape.gpu_milli_per_task = milli;
     const double instances =
         milli == 0 ? job.instances_of_main : job.gpu_percent * milli_per_percent / static_cast<double>(milli);
-    if (instances > most_tasks) return std::nullopt;
+    if (instances > most_instances) return std::nullopt;
     constexpr double rounding = 1e-9;  // 3 x 33.3 is no more than 99.9
     shape.tasks = static_cast<std::uint32_t>(std::max(1.0, std::ceil(instances - rounding)));
     shape.cpu_milli_per_task = std::llround(job.cpu_percent_of_main * milli_per_percent);
@@ -314,7 +314,7 @@ class PaiJoin {
 
   void add_jobs() {
     for (const PaiJob& job : jobs_) {
-      const Span& span = job.instances.known() ? job.instances : job.tasks;
+      const CoveredTime& span = job.instances.known() ? job.instances : job.tasks;
       if (job.instances_of_main == 0) {
         sink_.drop("no row in pai_task_table", job.line);
         continue;

@@ -167,7 +167,7 @@ bool begins_sacct_row(std::string_view first_field) {
          first_field.find_first_not_of("0123456789_+.[]-%:,abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
 }
 
-constexpr char separators[] = {'|', ',', ';', '\t'};
+constexpr char sacct_separators[] = {'|', ',', ';', '\t'};
 
 bool is_sacct_header(std::string_view head, char separator) {
   const bool has_id = header_has(head, {"JobID"}, separator) || header_has(head, {"JobIDRaw"}, separator);
@@ -200,7 +200,7 @@ RowStyle sacct_style(std::string_view head, std::size_t columns_given) {
     style.advice = "; export with -P";
     return style;
   }
-  for (const char separator : separators) {
+  for (const char separator : sacct_separators) {
     CsvSplitter splitter(separator, separator == ',');
     const bool is_it = columns_given == 0
                            ? is_sacct_header(head, separator)
@@ -217,7 +217,7 @@ RowStyle sacct_style(std::string_view head, std::size_t columns_given) {
 
 bool is_sacct(std::string_view head) {
   if (has_fixed_widths(head)) return first_line(head).find("JobID") != std::string_view::npos;
-  return std::any_of(std::begin(separators), std::end(separators),
+  return std::any_of(std::begin(sacct_separators), std::end(sacct_separators),
                      [&](char separator) { return is_sacct_header(head, separator); });
 }
 

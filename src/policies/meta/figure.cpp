@@ -49,7 +49,7 @@ constexpr std::array<FigureKind, 4> figure_kinds{{{"avg_jct_s", average_jct_s},
                                                   {"avg_bounded_slowdown", average_slowdown},
                                                   {"p99_wait_s", late_wait_s}}};
 
-std::vector<std::string> figure_names() {
+std::vector<std::string> weighted_figure_names() {
   std::vector<std::string> names;
   for (const FigureKind& kind : figure_kinds) names.emplace_back(kind.name);
   return names;
@@ -71,7 +71,7 @@ Result<WeightedFigure> WeightedFigure::parse(std::string_view text) {
       term.weight = *weight;
       name = name.substr(colon + 1);
     }
-    const std::vector<std::string> names = figure_names();
+    const std::vector<std::string> names = weighted_figure_names();
     const auto known = std::find(names.begin(), names.end(), name);
     if (known == names.end()) {
       return unexpected("expected " + joined(names, "|") + ", or a sum as 1:avg_jct_s+600:avg_bounded_slowdown, not '" +
@@ -101,7 +101,8 @@ const std::array<WeightedFigure, 3>& limited_figures() {
 ParameterInfo figure_parameter() {
   return {.name = "figure",
           .fallback = std::string("avg_jct_s"),
-          .meaning = "what is to be low: " + joined(figure_names(), "|") + ", or 1:avg_jct_s+600:avg_bounded_slowdown"};
+          .meaning = "what is to be low: " + joined(weighted_figure_names(), "|") +
+                     ", or 1:avg_jct_s+600:avg_bounded_slowdown"};
 }
 
 }  // namespace gpusched

@@ -15,9 +15,9 @@ struct OwnerKind {
   std::string_view word;    // as the parameter `by` has it
   std::string_view plural;  // for messages
 };
-constexpr std::array kinds{OwnerKind{OwnerColumn::user, "user", "users"},
-                           OwnerKind{OwnerColumn::group, "group", "groups"},
-                           OwnerKind{OwnerColumn::vc, "vc", "virtual clusters"}};
+constexpr std::array owner_kinds{OwnerKind{OwnerColumn::user, "user", "users"},
+                                 OwnerKind{OwnerColumn::group, "group", "groups"},
+                                 OwnerKind{OwnerColumn::vc, "vc", "virtual clusters"}};
 
 }  // namespace
 
@@ -92,7 +92,7 @@ Result<std::map<std::uint32_t, double>> numbers_of_owners(const std::string& par
                                                           const JobTable& jobs) {
   constexpr double most = 1e9;
   std::string whose;
-  for (const OwnerKind& kind : kinds) {
+  for (const OwnerKind& kind : owner_kinds) {
     if (kind.column == column) whose = "one of the trace's " + std::string(kind.plural);
   }
   auto numbers = numbers_by_name(parameters.policies(parameter), names_of(column, jobs), whose, unit, 0, most);
@@ -103,7 +103,7 @@ Result<std::map<std::uint32_t, double>> numbers_of_owners(const std::string& par
 Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
                                  const PolicyContext& context) {
   std::string missing, others;
-  for (const OwnerKind& kind : kinds) {
+  for (const OwnerKind& kind : owner_kinds) {
     const bool wanted = parameters.word("by") == kind.word, known = has_owners(kind.column, *context.jobs);
     if (wanted && known) return kind.column;
     if (wanted) missing = kind.plural;

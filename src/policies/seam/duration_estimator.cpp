@@ -22,7 +22,7 @@ namespace {
 // The estimate before any job has finished.
 constexpr Time prior = whole_seconds(3600);
 // The estimate for a job without a request, where requests are the only source.
-constexpr Time longest = whole_seconds(std::int64_t{365} * 24 * 3600);
+constexpr Time longest_forecast = whole_seconds(std::int64_t{365} * 24 * 3600);
 
 // Run time of one attempt of a job that has just finished.
 Time attempt_time(const View& view, JobId job) { return {view.ran(job).us / (view.attempt(job) + 1)}; }
@@ -35,7 +35,9 @@ void for_each_finished(const View& view, Learn learn) {
 }
 
 struct UserRequest {
-  [[nodiscard]] Time estimate(const View& view, JobId job) const { return std::min(view.estimate(job), longest); }
+  [[nodiscard]] Time estimate(const View& view, JobId job) const {
+    return std::min(view.estimate(job), longest_forecast);
+  }
 };
 
 // Run time of an attempt of a job that ended before the run.
@@ -72,7 +74,7 @@ class History {
     if (!any_) return prior;
     const double seconds = recent_ ? recent_->predict_seconds(view.vc(job), view.shape_id(job), view.user(job))
                                    : all_.predict_seconds(view, job);
-    return std::min(from_seconds(seconds), longest);
+    return std::min(from_seconds(seconds), longest_forecast);
   }
 
  private:
@@ -241,7 +243,7 @@ class QuantileRegression {
     if (!fitted_) return all_.empty() ? prior : all_.value();
     const auto known = features_.find(index(job));
     const Row row = known != features_.end() ? known->second : features(view, job);
-    return from_seconds(std::exp(std::clamp(row.dot(coefficients_), 0.0, std::log(to_seconds(longest)))));
+    return from_seconds(std::exp(std::clamp(row.dot(coefficients_), 0.0, std::log(to_seconds(longest_forecast)))));
   }
 
  private:

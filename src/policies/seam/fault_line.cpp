@@ -14,8 +14,8 @@ namespace gpusched {
 namespace {
 
 constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr const char* words[] = {"a bad address", "a bad address", "an arithmetic fault", "an illegal instruction",
-                                 "it aborted"};
+constexpr const char* fault_words[] = {"a bad address", "a bad address", "an arithmetic fault",
+                                       "an illegal instruction", "it aborted"};
 struct sigaction before[std::size(faults)];
 
 thread_local const char* name_now = nullptr;
@@ -48,7 +48,7 @@ void on_fault(int signal, siginfo_t*, void*) {
     ::raise(signal);
     return;
   }
-  end_with(words[which]);
+  end_with(fault_words[which]);
 }
 
 void install() {

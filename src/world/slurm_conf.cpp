@@ -290,7 +290,6 @@ class ConfInterpreter {
           .name = name_text(line.pairs.front().value), .qos = {}, .file = line.file, .line = line.line};
       for (const SlurmPair& pair : line.pairs) {
         const std::string key = lower_case(pair.key);
-        const bool is_none = same_slurm_word(pair.value, "NONE");
         Result<void> done;
         if (key == "priorityjobfactor") done = take_number(line, pair, 0, 65'533, partition.job_factor);
         if (key == "prioritytier") done = take_number(line, pair, 0, 65'533, partition.tier);
@@ -301,8 +300,10 @@ class ConfInterpreter {
           partition.preempted.grace = from_seconds(seconds);
         }
         if (key == "maxtime") done = take_wall(line, pair, partition.wall);
-        if (key == "defaulttime") partition.default_wall = Time::max();
-        if (key == "defaulttime" && !is_none) done = take_wall(line, pair, partition.default_wall);
+        if (key == "defaulttime") {
+          partition.default_wall = Time::max();
+          if (!same_slurm_word(pair.value, "NONE")) done = take_wall(line, pair, partition.default_wall);
+        }
         if (!done) return done;
         if (key == "qos") partition.qos = pair.value;
         if (key == "allowqos") partition.allow_qos = slurm_names(pair.value);

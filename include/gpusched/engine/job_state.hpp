@@ -68,6 +68,8 @@ struct JobState {
 
   /// True while time passes for the job since `since`.
   [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }
+  /// By whomever.
+  [[nodiscard]] bool is_cancelled() const { return cancelled_by != Canceller::nobody; }
 };
 
 /// A doubly linked list through JobState::previous and next.

@@ -85,7 +85,7 @@ class RunResults {
   [[nodiscard]] bool has_changes() const { return state().changes().active(); }
   /// True when its user or a decision cancelled the job before it ended; end() is that instant, and first_start() may
   /// be Time::max().
-  [[nodiscard]] bool is_cancelled(JobId job) const { return state()[job].cancelled_by != detail::Canceller::nobody; }
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state()[job].is_cancelled(); }
   /// True when a decision did it.
   [[nodiscard]] bool is_cancelled_by_policy(JobId job) const {
     return state()[job].cancelled_by == detail::Canceller::policy;

@@ -172,7 +172,7 @@ class View {
   /// How often the job was preempted so far.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return seen(job).preemptions; }
   /// True when the job was cancelled before it ended; it is done then.
-  [[nodiscard]] bool is_cancelled(JobId job) const { return (*state_)[job].cancelled_by != detail::Canceller::nobody; }
+  [[nodiscard]] bool is_cancelled(JobId job) const { return (*state_)[job].is_cancelled(); }
   /// How much longer the present attempt may run before it is ended at the run time that its user asked for;
   /// Time::max(): for ever.
   [[nodiscard]] Time limit_left(JobId job) const {

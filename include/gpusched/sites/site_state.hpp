@@ -202,9 +202,10 @@ struct SiteState {
       visit(SiteItem::data_set, place.data_set);
     }
     for (const JobId before : jobs->dependencies().of(job)) {
+      if (bytes_of(SiteItem::output, index(before)) == 0) continue;
       const SiteId made_at = tracks[index(before)].site;  // a cancelled job made nothing
       if (made_at != no_site && engines[made_at].is_cancelled(before)) continue;
-      if (bytes_of(SiteItem::output, index(before)) > 0) visit(SiteItem::output, index(before));
+      visit(SiteItem::output, index(before));
     }
   }
 

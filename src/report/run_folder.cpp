@@ -147,6 +147,17 @@ bool stays_inside(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
+// Jobs that no figure of the page counts, though they are measured.
+void note_left_out(const ReplayRun& run, std::vector<std::string>& notes) {
+  for (const auto& [name, why] :
+       {std::pair{"refused_jobs", "limits refuse"}, {"policy_cancelled_jobs", "it cancels"}}) {
+    const double jobs = run.metric(name).value_or(0);
+    if (jobs == 0) continue;
+    notes.push_back(run.folder + ": " + run.policy + ": " + why + " " +
+                    counted(static_cast<std::uint64_t>(jobs), "job") + ", which no average or distribution counts");
+  }
+}
+
 Result<void> read_replay(const std::string& folder, const Json& manifest, ReportInput& input) {
   const std::string manifest_path = folder + "/" + manifest_name;
   const auto policies = manifest.find("policies");
@@ -180,6 +191,7 @@ Result<void> read_replay(const std::string& folder, const Json& manifest, Report
     auto power = read_power_rows(files);
     if (!power) return Unexpected{power.error()};
     run.power = *std::move(power);
+    note_left_out(run, input.notes);
     input.replays.push_back(std::move(run));
   }
   for (const char* const key : {"warnings", "missing"}) {

@@ -179,12 +179,13 @@ class ReportProgram : public Program {
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
 
   // Two jobs of 2 GPUs on a node of 2: a runs from 0 to 10, b waits from 2 to 10 and ends at 14; c runs beside nothing.
-  void replay(const std::string& out, const std::string& cluster = "1x2", const std::string& more = "") const {
+  void replay(const std::string& out, const std::string& cluster = "1x2", const std::string& more = "",
+              const std::string& policies = "fifo,srtf") const {
     const std::string trace = folder_.write("hand.csv",
                                             "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc,user\na,0,10,2,1000,x,"
                                             "u\nb,2,4,2,1000,y,v\nc,20,20,1,1000,x,u\n");
     const Outcome outcome =
-        run("replay " + trace + " --cluster " + cluster + " --policy fifo,srtf --out " + path(out) + more);
+        run("replay " + trace + " --cluster " + cluster + " --policy '" + policies + "' --out " + path(out) + more);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
   std::map<std::string, std::vector<std::vector<std::string>>> figures(const std::string& folders) const {
@@ -238,6 +239,17 @@ TEST_F(ReportProgram, FiguresOfThreeJobsCountedByHand) {
   EXPECT_EQ(all.count("vc"), 1u);
   EXPECT_EQ(all.count("load"), 0u) << "one load is no curve";
   EXPECT_THAT(bytes_of(path("page.html")), HasSubstr("batches"));
+}
+
+// Job b, of y, cancels a, of x; then limits refuse both, which need two GPUs.
+TEST_F(ReportProgram, TellsOfJobsThatNoAverageCounts) {
+  replay("cancel", "1x2", "", "slurm{preempts_by=partition,preempts=[y>x],cancels=[x]}");
+  ASSERT_EQ(run("report " + path("cancel") + " --out " + path("a.html")).code, 0);
+  EXPECT_THAT(bytes_of(path("a.html")), HasSubstr("it cancels 1 job, which no average or distribution counts"));
+  replay("refuse", "1x2", " --limits 'job{gpus=1}'", "fifo");
+  ASSERT_EQ(run("report " + path("refuse") + " --out " + path("b.html")).code, 0);
+  EXPECT_THAT(bytes_of(path("b.html")), HasSubstr("limits refuse 2 jobs, which no average or distribution counts"));
+  EXPECT_THAT(bytes_of(path("b.html")), Not(HasSubstr("cancels")));
 }
 
 TEST_F(ReportProgram, SameInputSameBytesAndTheFrontIsWithinAFolder) {

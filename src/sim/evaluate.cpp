@@ -93,19 +93,24 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   return input;
 }
 
-// Figures of power, of services and of searches need to be known.
-Result<void> check_known_figures(const EvaluateScenario& scenario, const RunConditions& conditions) {
+// lacks(name): why a figure is not known, or "".
+template <class Lacks>
+Result<void> check_figures(const EvaluateScenario& scenario, Lacks lacks) {
   for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
     const std::string& given = i == 0 ? scenario.figure : scenario.beside[i - 1];
-    const std::string name = given.substr(given.find(':') + 1);
-    const std::string lack = lacks_power_figure(name, conditions.power.model) +
-                             lacks_service_figure(name, conditions.services) +
-                             lacks_study_figure(name, conditions.studies);
-    if (!lack.empty()) {
-      return bad_option(i == 0 ? "figure" : "beside", lack);
-    }
+    const std::string lack = lacks(given.substr(given.find(':') + 1));
+    if (!lack.empty()) return bad_option(i == 0 ? "figure" : "beside", lack);
   }
   return {};
+}
+
+// Figures of power, of services, of searches and of deadlines need to be known.
+Result<void> check_known_figures(const EvaluateScenario& scenario, const RunConditions& conditions,
+                                 const JobTable& jobs) {
+  return check_figures(scenario, [&](const std::string& name) {
+    return lacks_power_figure(name, conditions.power.model) + lacks_service_figure(name, conditions.services) +
+           lacks_study_figure(name, conditions.studies) + lacks_deadline_figure(name, jobs);
+  });
 }
 
 // The sites of the input's jobs, under every policy and router.
@@ -115,12 +120,10 @@ Result<void> add_sites(const EvaluateScenario& scenario, const Lineup& lineup, c
   auto sites = read_fitting_sites(scenario.sites, input.path, jobs, scenario.seed);
   if (!sites) return Unexpected{sites.error()};
   input.options.sites = std::make_shared<const SitesOfRun>(*std::move(sites));
-  for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
-    const std::string& given = i == 0 ? scenario.figure : scenario.beside[i - 1];
-    const std::string lack =
-        lacks_site_figure(given.substr(given.find(':') + 1), *input.options.sites, scenario.warmup_jobs == 0);
-    if (!lack.empty()) return bad_option(i == 0 ? "figure" : "beside", lack);
-  }
+  auto known = check_figures(scenario, [&](const std::string& name) {
+    return lacks_site_figure(name, *input.options.sites, scenario.warmup_jobs == 0) + lacks_deadline_figure(name, jobs);
+  });
+  if (!known) return known;
   for (const PolicySpec& policy : lineup.policies) {
     auto checked = check_at_sites({.jobs = &jobs,
                                    .sites = *input.options.sites,
@@ -156,7 +159,7 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.conditions = *std::move(conditions);
   if (!scenario.sites.empty()) {
     if (auto done = add_sites(scenario, lineup, registry, input); !done) return Unexpected{done.error()};
-  } else if (auto known = check_known_figures(scenario, input.options.conditions); !known) {
+  } else if (auto known = check_known_figures(scenario, input.options.conditions, jobs); !known) {
     return Unexpected{known.error()};
   }
   const std::uint32_t replicas = jobs.in_front();  // in front of the jobs, in every window

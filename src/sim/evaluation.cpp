@@ -118,6 +118,15 @@ std::vector<std::size_t> Contestant::finished_windows() const {
   return windows;
 }
 
+std::vector<std::size_t> Contestant::windows_with(const MetricInfo& figure) const {
+  std::vector<std::size_t> windows = finished_windows();
+  std::erase_if(windows, [&](std::size_t w) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const PolicyScores& run) { return !figure.value(*run.windows[w]); });
+  });
+  return windows;
+}
+
 std::size_t Contestant::saturated_windows() const {
   const auto is_saturated = [this](std::size_t window) {
     return std::any_of(runs.begin(), runs.end(), [&](const PolicyScores& run) { return run.is_saturated(window); });
@@ -149,10 +158,11 @@ std::string Contestant::run_times() const {
 
 namespace {
 
-// In which every run of both ended, ascending.
-std::vector<std::size_t> common_windows(const Contestant& contestant, const Contestant& other) {
-  const std::vector<std::size_t> here = contestant.finished_windows();
-  const std::vector<std::size_t> there = other.finished_windows();
+// In which every run of both ended and knows the figure, ascending.
+std::vector<std::size_t> common_windows(const Contestant& contestant, const Contestant& other,
+                                        const MetricInfo& figure) {
+  const std::vector<std::size_t> here = contestant.windows_with(figure);
+  const std::vector<std::size_t> there = other.windows_with(figure);
   std::vector<std::size_t> windows;
   std::set_intersection(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(windows));
   return windows;
@@ -205,7 +215,7 @@ Result<SideFigure> side_figure(const std::string& name) {
 
 SideValues side_values(const Contestant& contestant, const Contestant& other, const SideFigure& figure,
                        WindowMean mean) {
-  const std::vector<std::size_t> windows = common_windows(contestant, other);
+  const std::vector<std::size_t> windows = common_windows(contestant, other, *figure.metric);
   if (windows.empty()) return {};
   const auto value = [&](const Contestant& of) {
     RunScores scores = of.scores(*figure.metric, windows);
@@ -219,7 +229,7 @@ SideValues side_values(const Contestant& contestant, const Contestant& other, co
 
 Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
                    const ComparisonOptions& options) {
-  const std::vector<std::size_t> windows = common_windows(contestant, other);
+  const std::vector<std::size_t> windows = common_windows(contestant, other, figure);
   Comparison result{
       .windows = windows.size(), .mean = {}, .other_mean = {}, .interval = {}, .verdict = std::string(too_few_windows)};
   if (windows.empty()) return result;
@@ -243,7 +253,7 @@ Comparison compare(const Contestant& contestant, const Contestant& other, const 
 
 std::optional<BlockedSignedRank> test_differences(const Contestant& contestant, const Contestant& other,
                                                   const MetricInfo& figure, const ComparisonOptions& options) {
-  const std::vector<std::size_t> windows = common_windows(contestant, other);
+  const std::vector<std::size_t> windows = common_windows(contestant, other, figure);
   if (windows.empty()) return std::nullopt;
   std::vector<double> differences = window_means(contestant.scores(figure, windows));
   const std::vector<double> theirs = window_means(other.scores(figure, windows));

@@ -102,9 +102,11 @@ struct Contestant {
 
   /// The windows in which every run ended, ascending.
   [[nodiscard]] std::vector<std::size_t> finished_windows() const;
+  /// Of those, the windows of which every run knows the figure (of deadlines: a job has one), ascending.
+  [[nodiscard]] std::vector<std::size_t> windows_with(const MetricInfo& figure) const;
   /// Of those, the windows in which a run was saturated.
   [[nodiscard]] std::size_t saturated_windows() const;
-  /// Precondition: every run ended in these windows.
+  /// Precondition: every run ended in these windows, and knows the figure.
   [[nodiscard]] RunScores scores(const MetricInfo& figure, std::span<const std::size_t> windows) const;
   [[nodiscard]] bool clairvoyant() const;
   /// What the runs knew of run times; where they differ, each once, separated by commas.

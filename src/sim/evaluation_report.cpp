@@ -12,6 +12,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/evaluation_notes.hpp"
 #include "src/sim/optional_text.hpp"
 #include "src/sim/rated_run.hpp"
 
@@ -205,11 +206,6 @@ std::string mean_note(WindowMean mean) {
 
 constexpr const char* run_times_legend = "run times: what the policy knew of them\n";
 
-bool known(const Contestant& contestant, const MetricInfo& metric) {
-  const std::vector<std::size_t> windows = contestant.finished_windows();
-  return !windows.empty() && metric.value(*contestant.runs.front().windows[windows.front()]).has_value();
-}
-
 // "sjf: 1 of 40 windows left out; policy sjf, window at job 300: it left 2 jobs waiting for ever", a line a policy.
 std::string failure_lines(const Contestant& contestant) {
   std::string text;
@@ -219,31 +215,6 @@ std::string failure_lines(const Contestant& contestant) {
             " windows left out; " + run.failures.front() + "\n";
   }
   return text;
-}
-
-// "fifo: the queue grows for as long as jobs arrive in 3 of 40 windows, so that means depend on their length".
-std::string saturation_line(const Contestant& contestant) {
-  const std::size_t saturated = contestant.saturated_windows();
-  if (saturated == 0) return "";
-  return contestant.name + ": saturated, the queue grows for as long as jobs arrive, in " + std::to_string(saturated) +
-         " of " + counted(contestant.finished_windows().size(), "window") + ": means depend on their length\n";
-}
-
-// Where limits refuse jobs, or the policy cancels some, windows of one policy have other jobs than those of another.
-std::string left_out_line(const Contestant& contestant, const char* what, std::optional<double> Metrics::*jobs) {
-  double all = 0;
-  for (const PolicyScores& run : contestant.runs) {
-    for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*jobs).value_or(0) : 0;
-  }
-  if (all == 0) return "";
-  return contestant.name + ": " + what + " " + counted(static_cast<std::uint64_t>(all), "job") +
-         " of its windows, which no average counts: means are of other jobs than another policy's\n";
-}
-std::string refused_line(const Contestant& contestant) {
-  return left_out_line(contestant, "limits refuse", &Metrics::refused_jobs);
-}
-std::string cancelled_line(const Contestant& contestant) {
-  return left_out_line(contestant, "it cancels", &Metrics::policy_cancelled_jobs);
 }
 
 // Of every window; null where the run did not end.
@@ -298,7 +269,7 @@ Json comparison_json(const WindowComparison& one, const std::string& against, co
 }  // namespace
 
 std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, const ComparisonOptions& options) {
-  const std::vector<std::size_t> windows = contestant.finished_windows();
+  const std::vector<std::size_t> windows = contestant.windows_with(figure);
   if (windows.empty()) return "";
   const RunScores scores = contestant.scores(figure, windows);
   std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
@@ -361,8 +332,9 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     }
     table.add(std::move(cells));
     if (!self) reasons.push_back(one.pair.verdict);
-    below += failure_lines(contestant) + refused_line(contestant) + cancelled_line(contestant) +
-             saturation_line(contestant) + disagreement_line(contestant.name, one);
+    below += failure_lines(contestant);
+    for (const std::string& line : window_notes(contestant, options)) below += line + "\n";
+    below += disagreement_line(contestant.name, one);
     if (contestant.runs.size() > 1)
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
     if (!self) below += improvement_line(contestant, reference.name, one.pair);
@@ -442,10 +414,7 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   for (const TraceEvaluation& evaluation : evaluations) {
     const std::string trace = std::filesystem::path(evaluation.trace).filename().string();
     for (const Contestant& contestant : evaluation.contestants) {
-      for (const std::string& line :
-           {refused_line(contestant), cancelled_line(contestant), saturation_line(contestant)}) {
-        if (!line.empty()) below += trace + ": " + line;
-      }
+      for (const std::string& line : window_notes(contestant, options)) below += trace + ": " + line + "\n";
     }
   }
   std::string sides;
@@ -462,8 +431,9 @@ void append_runs(Json& result, const TraceEvaluation& evaluation, const Rows& ro
     const Contestant& contestant = evaluation.contestants[row];
     Json metrics = Json::object();
     for (const MetricInfo& metric : metric_table()) {
-      if (metric.better == Better::neither || !known(contestant, metric)) continue;
-      metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric, contestant.finished_windows()));
+      const std::vector<std::size_t> windows = contestant.windows_with(metric);
+      if (metric.better == Better::neither || windows.empty()) continue;
+      metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric, windows));
     }
     Json entry{{"policy", contestant.name},
                {"trace", evaluation.trace},

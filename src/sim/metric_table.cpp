@@ -99,6 +99,11 @@ std::string lacks_service_figure(const std::string& name, const ServiceModel& se
   return name + " is not known here; give services" + (name == "slo_attainment" ? " with a promise" : "");
 }
 
+std::string lacks_deadline_figure(const std::string& name, const JobTable& jobs) {
+  if ((name != "deadline_miss_rate" && name != "avg_tardiness_s") || jobs.has_deadlines()) return "";
+  return name + " is not known here: no job has a deadline";
+}
+
 bool is_study_figure(const std::string& name) {
   return name == "trial_loss" || name == "study_span_s" || name == "study_gpu_hours" || name == "target_s" ||
          name == "targets_met";

@@ -59,6 +59,9 @@ bool is_service_figure(const std::string& name);
 /// part in it.
 std::string lacks_service_figure(const std::string& name, const ServiceModel& services);
 
+/// The same of the deadlines of jobs.
+std::string lacks_deadline_figure(const std::string& name, const JobTable& jobs);
+
 /// The same of searches of trials.
 /// \{
 bool is_study_figure(const std::string& name);

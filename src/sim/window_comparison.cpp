@@ -132,21 +132,13 @@ WindowComparison alone(const TraceEvaluation& evaluation, std::size_t row, const
   return one;
 }
 
-// Of its windows, over all runs: their averages are of the other jobs.
-double cancelled_by(const Contestant& contestant) {
-  double all = 0;
-  for (const PolicyScores& run : contestant.runs) {
-    for (const std::optional<Metrics>& window : run.windows) {
-      all += window ? window->policy_cancelled_jobs.value_or(0) : 0;
-    }
-  }
-  return all;
-}
-
 void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t row, const ReportOptions& options) {
   const Better better = options.figure->better;
   one.verdict = one.pair.verdict;
-  if (cancelled_by(evaluation.contestants[row]) != cancelled_by(evaluation.contestants[options.reference])) {
+  const auto cancelled_by = [&evaluation](std::size_t contestant) {
+    return left_out_jobs(evaluation.contestants[contestant], &Metrics::policy_cancelled_jobs);
+  };
+  if (cancelled_by(row) != cancelled_by(options.reference)) {
     one.verdict = "other jobs";
     return;
   }
@@ -163,6 +155,14 @@ void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t
 }
 
 }  // namespace
+
+double left_out_jobs(const Contestant& contestant, std::optional<double> Metrics::*jobs) {
+  double all = 0;
+  for (const PolicyScores& run : contestant.runs) {
+    for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*jobs).value_or(0) : 0;
+  }
+  return all;
+}
 
 std::vector<std::vector<WindowComparison>> compare_windows(const std::vector<TraceEvaluation>& evaluations,
                                                            const ReportOptions& options) {

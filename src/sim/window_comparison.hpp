@@ -68,6 +68,9 @@ struct WindowComparison {
 
 inline constexpr std::string_view windows_and_log_disagree = "windows and log disagree";
 
+/// Jobs of its windows, over all runs, that no average counts: `jobs` says which (refused, cancelled by the policy).
+double left_out_jobs(const Contestant& contestant, std::optional<double> Metrics::*jobs);
+
 /// [trace][contestant]. Preconditions: the same contestants on each trace; logs ran without warm-up and further starts.
 std::vector<std::vector<WindowComparison>> compare_windows(const std::vector<TraceEvaluation>& evaluations,
                                                            const ReportOptions& options);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -165,6 +166,40 @@ TEST(Evaluation, GoesOnWithoutAWindowInWhichAPolicyFails) {
                 .find("las: 1 of 60 windows left out; policy las, window at job 70: it left 2 jobs waiting for ever"),
             std::string::npos);
   EXPECT_NE(windows_csv({evaluation}).find("t,las,las,7,70,,,"), std::string::npos);
+}
+
+// Of deadlines: a window without one was read as 0, or as what stood there in memory.
+TEST(Evaluation, AFigureLeavesOutWindowsThatDoNotKnowIt) {
+  PolicyScores ours, theirs;
+  for (int w = 0; w < 60; ++w) {
+    const bool has_deadlines = w % 3 == 0;
+    ours.windows.push_back(
+        Metrics{.avg_jct_s = 1, .deadline_miss_rate = has_deadlines ? std::optional(.1) : std::nullopt});
+    theirs.windows.push_back(
+        Metrics{.avg_jct_s = 1, .deadline_miss_rate = has_deadlines ? std::optional(.4) : std::nullopt});
+  }
+  theirs.windows[3]->deadline_miss_rate.reset();  // of its averaged jobs none has one, of the other's some do
+  const MetricInfo* missed = find_metric("deadline_miss_rate");
+  const Contestant edf{"edf", {ours}}, fifo{"fifo", {theirs}};
+  EXPECT_EQ(edf.windows_with(*missed).size(), 20u);
+  EXPECT_EQ(edf.windows_with(avg_jct).size(), 60u);
+  const Comparison pair = compare(edf, fifo, *missed, {1, 1});
+  EXPECT_EQ(pair.windows, 19u);
+  EXPECT_DOUBLE_EQ(*pair.mean, .1);
+  EXPECT_DOUBLE_EQ(*pair.other_mean, .4);
+  EXPECT_DOUBLE_EQ(*side_values(edf, fifo, *side_figure("deadline_miss_rate"), WindowMean::arithmetic).own, .1);
+  TraceEvaluation evaluation{.trace = "t",
+                             .cluster = "c",
+                             .windows = {},
+                             .starts = std::vector<std::uint32_t>(60),
+                             .contestants = {fifo, edf}};
+  ReportOptions options{.figure = missed, .backfill = "none"};
+  const std::string line = "edf: deadline_miss_rate is not known in 40 of 60 windows, which it leaves out\n";
+  EXPECT_THAT(evaluation_table(evaluation, options), testing::HasSubstr(line));
+  EXPECT_THAT(transfer_table({evaluation, evaluation}, options), testing::HasSubstr("t: " + line));
+  EXPECT_DOUBLE_EQ(evaluation_runs_json({evaluation}, options)[1]["metrics"]["deadline_miss_rate"].get<double>(), .1);
+  options = {.figure = &avg_jct, .beside = {*side_figure("deadline_miss_rate")}, .backfill = "none"};
+  EXPECT_THAT(evaluation_table(evaluation, options), testing::HasSubstr(line));
 }
 
 // Every policy and estimator that draws takes a seed: A/A trials in one run.

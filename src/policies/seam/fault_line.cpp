@@ -16,7 +16,7 @@ namespace {
 constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr const char* fault_words[] = {"a bad address", "a bad address", "an arithmetic fault",
                                        "an illegal instruction", "it aborted"};
-struct sigaction before[std::size(faults)];
+struct sigaction former_actions[std::size(faults)];
 
 thread_local const char* name_now = nullptr;
 thread_local const char* where_now = nullptr;
@@ -44,7 +44,7 @@ void on_fault(int signal, siginfo_t*, void*) {
   std::size_t which = 0;
   while (which + 1 < std::size(faults) && faults[which] != signal) ++which;
   if (name_now == nullptr) {  // not the policy's: as if this handler did not exist
-    ::sigaction(signal, &before[which], nullptr);
+    ::sigaction(signal, &former_actions[which], nullptr);
     ::raise(signal);
     return;
   }
@@ -57,7 +57,7 @@ void install() {
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < std::size(faults); ++i) ::sigaction(faults[i], &action, &before[i]);
+  for (std::size_t i = 0; i < std::size(faults); ++i) ::sigaction(faults[i], &action, &former_actions[i]);
 }
 
 // A stack for the handler, where the thread has none: that of the policy may be what overflowed.

@@ -60,13 +60,13 @@ class Allox {
       entry.area[type] = gpu_s * static_cast<double>(reference_rate) / static_cast<double>(view.speed(job, type));
       any = true;
     }
-    const auto comes_first = [&](JobId a, JobId b) { return view.queue_place(a) < view.queue_place(b); };
+    const auto before = [&](JobId a, JobId b) { return view.queue_place(a) < view.queue_place(b); };
     if (any) {
       const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), job,
-                                          [&](JobId a, const Waiting& b) { return comes_first(a, b.job); });
+                                          [&](JobId a, const Waiting& b) { return before(a, b.job); });
       waiting_.insert(place, std::move(entry));
     } else {
-      without_type_.insert(std::upper_bound(without_type_.begin(), without_type_.end(), job, comes_first), job);
+      without_type_.insert(std::upper_bound(without_type_.begin(), without_type_.end(), job, before), job);
     }
   }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a first result: installs what is missing, builds the program that replays, compares policies, a trained one
-# too: ten minutes on two cores.
+# too: four minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -22,9 +22,8 @@ function(gpusched_target_rules target)
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 endfunction()
 
-# Compiles the sources of TARGET that share a folder as one (GPUSCHED_UNITY_BUILD), at most MAXIMUM of them if it is given. Most of a
-# file's time goes into the same headers and templates again: the first build of the program takes two thirds of the time, that of
-# the tests half. FILES are absolute.
+# Compiles the sources of TARGET that share a folder as one (GPUSCHED_UNITY_BUILD), at most MAXIMUM of them if it is given: most of a
+# file's time goes into the same headers and templates again. FILES are absolute.
 function(gpusched_compile_together target)
   cmake_parse_arguments(arg "" "MAXIMUM" "" ${ARGN})
   foreach(file IN LISTS arg_UNPARSED_ARGUMENTS)
@@ -41,8 +40,8 @@ function(gpusched_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${GPUSCHED_UNITY_BUILD} UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# gpusched_join_folders(TARGET GROUP FOLDER...): compiles the sources of TARGET in these folders as one. Headers are read once: five
-# folders of policies take half of the time. FOLDERS are relative to the source; those below them are not meant.
+# gpusched_join_folders(TARGET GROUP FOLDER...): compiles the sources of TARGET in these folders as one.
+# FOLDERS are relative to the source; those below them are not meant.
 function(gpusched_join_folders target group)
   get_target_property(sources ${target} SOURCES)
   foreach(file IN LISTS sources)

@@ -147,7 +147,7 @@ bool stays_inside(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
-// Jobs that no figure of the page counts, though they are measured.
+// Measured jobs that no average or distribution counts.
 void note_left_out(const ReplayRun& run, std::vector<std::string>& notes) {
   for (const auto& [name, why] :
        {std::pair{"refused_jobs", "limits refuse"}, {"policy_cancelled_jobs", "it cancels"}}) {

@@ -415,11 +415,17 @@ Result<TraceEvaluation> evaluate_windows(const EvaluationPlan& plan, const Evalu
   auto scores = evaluate_policies(input.run.trace.jobs, input.run.cluster, input.options, plan.lineup.policies,
                                   registry, threads, progress);
   if (!scores) return Unexpected{scores.error()};
-  return TraceEvaluation{.trace = input.path,
-                         .cluster = input.run.cluster.name,
-                         .windows = input.options.windows,
-                         .starts = input.starts,
-                         .contestants = rows_of<Contestant>(plan.lineup, *scores)};
+  TraceEvaluation evaluation{.trace = input.path,
+                             .cluster = input.run.cluster.name,
+                             .windows = input.options.windows,
+                             .starts = input.starts,
+                             .contestants = rows_of<Contestant>(plan.lineup, *scores)};
+  const MetricInfo& figure = *plan.report.figure;
+  if (std::none_of(evaluation.contestants.begin(), evaluation.contestants.end(),
+                   [&figure](const Contestant& one) { return !one.windows_with(figure).empty(); })) {
+    return bad_option("figure", figure.name + " is not known in any window of " + input.path);
+  }
+  return evaluation;
 }
 
 // Of the first log that is too short; empty where all are long enough.

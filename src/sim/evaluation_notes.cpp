@@ -18,13 +18,13 @@ void note_left_out(const Contestant& contestant, const char* what, std::optional
                   " of its windows, which no average counts: means are of other jobs than another policy's");
 }
 
-// Of deadlines where no job has one, of a target that no trial reached.
+// Of deadlines where no job has one, of trials where none reported a loss.
 void note_unknown(const Contestant& contestant, const MetricInfo& figure, std::vector<std::string>& notes) {
   const std::size_t finished = contestant.finished_windows().size();
   const std::size_t unknown = finished - contestant.windows_with(figure).size();
   if (unknown == 0) return;
   notes.push_back(contestant.name + ": " + figure.name + " is not known in " + std::to_string(unknown) + " of " +
-                  counted(finished, "window") + ", which it leaves out");
+                  counted(finished, "window") + ", and its mean leaves these out");
 }
 
 }  // namespace

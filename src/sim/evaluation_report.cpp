@@ -217,7 +217,7 @@ std::string failure_lines(const Contestant& contestant) {
   return text;
 }
 
-// Of every window; null where the run did not end.
+// Of every window; null where the run did not end or does not know the figure.
 Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   Json values = Json::array();
   for (const auto& window : run.windows) {

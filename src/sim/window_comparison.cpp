@@ -135,10 +135,10 @@ WindowComparison alone(const TraceEvaluation& evaluation, std::size_t row, const
 void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t row, const ReportOptions& options) {
   const Better better = options.figure->better;
   one.verdict = one.pair.verdict;
-  const auto cancelled_by = [&evaluation](std::size_t contestant) {
-    return left_out_jobs(evaluation.contestants[contestant], &Metrics::policy_cancelled_jobs);
-  };
-  if (cancelled_by(row) != cancelled_by(options.reference)) {
+  const Contestant& own = evaluation.contestants[row];
+  const Contestant& other = evaluation.contestants[options.reference];
+  for (const auto jobs : {&Metrics::refused_jobs, &Metrics::policy_cancelled_jobs}) {
+    if (left_out_jobs(own, jobs) == left_out_jobs(other, jobs)) continue;
     one.verdict = "other jobs";
     return;
   }

@@ -194,7 +194,7 @@ TEST(Evaluation, AFigureLeavesOutWindowsThatDoNotKnowIt) {
                              .starts = std::vector<std::uint32_t>(60),
                              .contestants = {fifo, edf}};
   ReportOptions options{.figure = missed, .backfill = "none"};
-  const std::string line = "edf: deadline_miss_rate is not known in 40 of 60 windows, which it leaves out\n";
+  const std::string line = "edf: deadline_miss_rate is not known in 40 of 60 windows, and its mean leaves these out\n";
   EXPECT_THAT(evaluation_table(evaluation, options), testing::HasSubstr(line));
   EXPECT_THAT(transfer_table({evaluation, evaluation}, options), testing::HasSubstr("t: " + line));
   EXPECT_DOUBLE_EQ(evaluation_runs_json({evaluation}, options)[1]["metrics"]["deadline_miss_rate"].get<double>(), .1);

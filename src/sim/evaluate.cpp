@@ -423,7 +423,7 @@ Result<TraceEvaluation> evaluate_windows(const EvaluationPlan& plan, const Evalu
   const MetricInfo& figure = *plan.report.figure;
   if (std::none_of(evaluation.contestants.begin(), evaluation.contestants.end(),
                    [&figure](const Contestant& one) { return !one.windows_with(figure).empty(); })) {
-    return bad_option("figure", figure.name + " is not known in any window of " + input.path);
+    return unexpected(figure.name + " is not known in any window of " + input.path);
   }
   return evaluation;
 }

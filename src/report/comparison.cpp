@@ -221,13 +221,14 @@ ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows) {
   for (const EvaluationRow& row : rows) {
     const bool has_interval = row.relative_low && row.relative_high;
     any_clairvoyant |= row.clairvoyant;
-    table.rows.push_back(
-        {marked(row.name, row.clairvoyant), row.trace, row.run_times, row.figure, formatted("%.6g", row.mean),
-         row.against, row.relative_difference ? signed_percent_text(*row.relative_difference) : "",
-         has_interval ? interval_cell({*row.relative_low, *row.relative_high}) : "",
-         row.p_mean ? p_value_text(*row.p_mean) : "", row.win_rate ? percent_text(*row.win_rate) : "",
-         row.p_holm ? p_value_text(*row.p_holm) : "", row.rank_biserial ? formatted("%+.2f", *row.rank_biserial) : "",
-         row.log_difference ? signed_percent_text(*row.log_difference) : "", verdict_of(row)});
+    table.rows.push_back({marked(row.name, row.clairvoyant), row.trace, row.run_times, row.figure,
+                          row.mean ? formatted("%.6g", *row.mean) : "-", row.against,
+                          row.relative_difference ? signed_percent_text(*row.relative_difference) : "",
+                          has_interval ? interval_cell({*row.relative_low, *row.relative_high}) : "",
+                          row.p_mean ? p_value_text(*row.p_mean) : "", row.win_rate ? percent_text(*row.win_rate) : "",
+                          row.p_holm ? p_value_text(*row.p_holm) : "",
+                          row.rank_biserial ? formatted("%+.2f", *row.rank_biserial) : "",
+                          row.log_difference ? signed_percent_text(*row.log_difference) : "", verdict_of(row)});
   }
   if (any_clairvoyant) table.caption += star_note;
   return table;

@@ -231,7 +231,7 @@ Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
                       .against = std::string(rows->at(6)),
                       .verdict = std::string(rows->at(11)),
                       .clairvoyant = rows->at(2) == "true",
-                      .mean = rows->number_or_none(5).value_or(0),
+                      .mean = rows->number_or_none(5),
                       .relative_difference = {},
                       .relative_low = rows->number_or_none(8),
                       .relative_high = rows->number_or_none(9),
@@ -247,7 +247,9 @@ Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
       row.log_difference = rows->number_or_none(17);
     }
     const auto difference = rows->number_or_none(7);
-    if (difference && row.mean != *difference) row.relative_difference = *difference / (row.mean - *difference);
+    if (difference && row.mean && *row.mean != *difference) {
+      row.relative_difference = *difference / (*row.mean - *difference);
+    }
     input.evaluations.push_back(std::move(row));
   }
   if (rows->failure()) return Unexpected{*rows->failure()};

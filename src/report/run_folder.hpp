@@ -62,7 +62,7 @@ struct ReplayRun {
 struct EvaluationRow {
   std::string folder, trace, name, run_times, figure, against, verdict;
   bool clairvoyant = false;
-  double mean = 0;
+  std::optional<double> mean;
   std::optional<double> relative_difference, relative_low, relative_high, win_rate;
   std::optional<double> p_holm = {}, rank_biserial = {};  ///< of the signed-rank test; older files have none
   /// Of the difference, of the whole log, and what most windows say; older files have none.

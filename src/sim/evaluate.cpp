@@ -106,10 +106,10 @@ Result<void> check_figures(const EvaluateScenario& scenario, Lacks lacks) {
 
 // Figures of power, of services, of searches and of deadlines need to be known.
 Result<void> check_known_figures(const EvaluateScenario& scenario, const RunConditions& conditions,
-                                 const JobTable& jobs) {
+                                 const JobTable& jobs, const std::string& trace) {
   return check_figures(scenario, [&](const std::string& name) {
     return lacks_power_figure(name, conditions.power.model) + lacks_service_figure(name, conditions.services) +
-           lacks_study_figure(name, conditions.studies) + lacks_deadline_figure(name, jobs);
+           lacks_study_figure(name, conditions.studies) + lacks_deadline_figure(name, jobs, trace);
   });
 }
 
@@ -121,7 +121,8 @@ Result<void> add_sites(const EvaluateScenario& scenario, const Lineup& lineup, c
   if (!sites) return Unexpected{sites.error()};
   input.options.sites = std::make_shared<const SitesOfRun>(*std::move(sites));
   auto known = check_figures(scenario, [&](const std::string& name) {
-    return lacks_site_figure(name, *input.options.sites, scenario.warmup_jobs == 0) + lacks_deadline_figure(name, jobs);
+    return lacks_site_figure(name, *input.options.sites, scenario.warmup_jobs == 0) +
+           lacks_deadline_figure(name, jobs, input.path);
   });
   if (!known) return known;
   for (const PolicySpec& policy : lineup.policies) {
@@ -159,7 +160,7 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.conditions = *std::move(conditions);
   if (!scenario.sites.empty()) {
     if (auto done = add_sites(scenario, lineup, registry, input); !done) return Unexpected{done.error()};
-  } else if (auto known = check_known_figures(scenario, input.options.conditions, jobs); !known) {
+  } else if (auto known = check_known_figures(scenario, input.options.conditions, jobs, input.path); !known) {
     return Unexpected{known.error()};
   }
   const std::uint32_t replicas = jobs.in_front();  // in front of the jobs, in every window

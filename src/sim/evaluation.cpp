@@ -95,6 +95,7 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
     own.clairvoyant = run.clairvoyant;
     own.windows.push_back(run.metrics);
     own.saturated.push_back(run.saturation.saturated);
+    own.left_out.push_back(run.left_out);
     if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -122,7 +123,7 @@ std::vector<std::size_t> Contestant::windows_with(const MetricInfo& figure) cons
   std::vector<std::size_t> windows = finished_windows();
   std::erase_if(windows, [&](std::size_t w) {
     return std::any_of(runs.begin(), runs.end(),
-                       [&](const PolicyScores& run) { return !figure.value(*run.windows[w]); });
+                       [&](const PolicyScores& run) { return !figure.defined_value(*run.windows[w]); });
   });
   return windows;
 }
@@ -156,9 +157,6 @@ std::string Contestant::run_times() const {
   return text;
 }
 
-namespace {
-
-// In which every run of both ended and knows the figure, ascending.
 std::vector<std::size_t> common_windows(const Contestant& contestant, const Contestant& other,
                                         const MetricInfo& figure) {
   const std::vector<std::size_t> here = contestant.windows_with(figure);
@@ -167,6 +165,8 @@ std::vector<std::size_t> common_windows(const Contestant& contestant, const Cont
   std::set_intersection(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(windows));
   return windows;
 }
+
+namespace {
 
 // The tenth that is worst, the worst first.
 std::vector<double> worst_tenth_of(std::vector<double> values, Better better) {

@@ -47,14 +47,18 @@ struct PolicyScores {
   bool clairvoyant = false;
   std::vector<std::optional<Metrics>> windows;  ///< nothing where the run did not end
   std::vector<bool> saturated = {};             ///< by window: Saturation::saturated; empty: none
+  std::vector<std::uint64_t> left_out = {};     ///< by window: StretchRun::left_out; empty: none
   std::vector<std::string> failures = {};       ///< one line each: the window, and why its run did not end
   std::string run_times = {};                   ///< what it knew of them, as known_run_times() says
 
   [[nodiscard]] bool is_saturated(std::size_t window) const { return window < saturated.size() && saturated[window]; }
+  [[nodiscard]] std::uint64_t left_out_in(std::size_t window) const {
+    return window < left_out.size() ? left_out[window] : 0;
+  }
   /// A figure of the windows in `of`. Preconditions: the runs ended and know it.
   [[nodiscard]] std::vector<double> values(const MetricInfo& figure, std::span<const std::size_t> of) const {
     std::vector<double> result;
-    for (const std::size_t window : of) result.push_back(*figure.value(*windows[window]));
+    for (const std::size_t window : of) result.push_back(*figure.defined_value(*windows[window]));
     return result;
   }
 };
@@ -113,7 +117,11 @@ struct Contestant {
   [[nodiscard]] std::string run_times() const;
 };
 
-/// How one contestant compares with another over the windows in which all runs of both ended.
+/// The windows in which every run of both ended and knows the figure, ascending.
+std::vector<std::size_t> common_windows(const Contestant& contestant, const Contestant& other,
+                                        const MetricInfo& figure);
+
+/// How one contestant compares with another over common_windows().
 struct Comparison {
   std::size_t windows = 0;                  ///< so many; if none, what follows is empty
   std::optional<double> mean, other_mean;   ///< interquartile_mean_of_runs()

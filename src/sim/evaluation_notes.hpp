@@ -11,7 +11,8 @@ namespace gpusched {
 
 /// Sentences that begin with the contestant's name: jobs that no average counts, windows in which the queue grows
 /// ("fifo: saturated, the queue grows for as long as jobs arrive, in 3 of 40 windows: means depend on their length"),
-/// windows that do not know a figure of `options`.
-std::vector<std::string> window_notes(const Contestant& contestant, const ReportOptions& options);
+/// windows that do not know a figure of `options`, or of which the reference does not.
+std::vector<std::string> window_notes(const Contestant& contestant, const Contestant& reference,
+                                      const ReportOptions& options);
 
 }  // namespace gpusched

@@ -29,6 +29,10 @@ std::string mean_text(std::optional<double> mean, const MetricInfo& figure) {
   return mean ? value_text(*mean, figure) : "undefined";
 }
 
+std::string mean_cell(const Comparison& pair, const MetricInfo& figure) {
+  return pair.windows == 0 ? "-" : mean_text(pair.mean, figure);
+}
+
 // Of the means.
 std::optional<double> difference_of(const Comparison& pair) {
   if (!pair.mean || !pair.other_mean) return std::nullopt;
@@ -119,7 +123,7 @@ std::vector<Rows> rows_of(const TraceEvaluation& evaluation, const ReportOptions
 
 // The cells "wins", "ranks p (Holm)" and "effect".
 std::vector<std::string> rank_cells(const WindowComparison& one) {
-  const std::string wins = formatted("%.0f%%", 100 * one.pair.win_rate);
+  const std::string wins = one.pair.windows == 0 ? "-" : formatted("%.0f%%", 100 * one.pair.win_rate);
   if (!one.ranks) return {wins, "-", "-"};
   return {wins, p_value_text(*one.ranks_holm), formatted("%+.2f", one.ranks->test.rank_biserial)};
 }
@@ -221,7 +225,7 @@ std::string failure_lines(const Contestant& contestant) {
 Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   Json values = Json::array();
   for (const auto& window : run.windows) {
-    const auto value = window ? figure.value(*window) : std::nullopt;
+    const auto value = window ? figure.defined_value(*window) : std::nullopt;
     values.push_back(value ? Json(*value) : Json(nullptr));
   }
   return values;
@@ -245,7 +249,7 @@ Json comparison_json(const WindowComparison& one, const std::string& against, co
             {"interval_95", nullptr},
             {"p", number_json(pair.interval ? std::optional(pair.interval->p) : std::nullopt)},
             {"p_holm", number_json(one.p_holm)},
-            {"win_rate", pair.win_rate},
+            {"win_rate", pair.windows == 0 ? Json() : Json(pair.win_rate)},
             {"wilcoxon", test_json(one)},
             {"whole_log_difference", number_json(one.log.difference())},
             {"verdict", one.verdict},
@@ -320,7 +324,7 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     const bool self = &contestant == &reference;
     std::vector<std::string> cells{marked_name(contestant),
                                    contestant.run_times(),
-                                   one.pair.windows == 0 ? "-" : mean_text(one.pair.mean, *options.figure),
+                                   mean_cell(one.pair, *options.figure),
                                    self ? "" : difference_text(one.pair),
                                    self ? "" : interval_text(one.pair),
                                    self ? "" : p_text(one.p_holm)};
@@ -331,9 +335,9 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
       cells.push_back(side_text(contestant, reference, figure, options.mean));
     }
     table.add(std::move(cells));
-    if (!self) reasons.push_back(one.pair.verdict);
+    if (!self) reasons.push_back(one.verdict);
     below += failure_lines(contestant);
-    for (const std::string& line : window_notes(contestant, options)) below += line + "\n";
+    for (const std::string& line : window_notes(contestant, reference, options)) below += line + "\n";
     below += disagreement_line(contestant.name, one);
     if (contestant.runs.size() > 1)
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
@@ -373,7 +377,8 @@ namespace {
 
 // "-31.0% [-36.2%, -25.1%] p 0.004; log +146.0%".
 std::string transfer_cell(const WindowComparison& one) {
-  std::string text = difference_text(one.pair) + " " + (one.pair.interval ? interval_text(one.pair) : one.pair.verdict);
+  std::string text = difference_text(one.pair) + " " + (one.pair.interval ? interval_text(one.pair) : one.verdict);
+  if (one.pair.interval && one.verdict == other_jobs) text += " " + one.verdict;
   if (one.p_holm) text += " p " + p_value_text(*one.p_holm);
   if (!one.typical.empty()) text += "; " + one.typical;
   if (const auto log = one.log.difference()) text += "; log " + signed_percent_text(*log);
@@ -405,8 +410,8 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
     std::vector<std::string> cells{marked_name(rows[row]), run_times_on(evaluations, row)};
     for (std::size_t t = 0; t < evaluations.size(); ++t) {
       const WindowComparison& one = all[t][row];
-      if (row != options.reference) verdicts.push_back(one.pair.verdict);
-      cells.push_back(row == options.reference ? mean_text(one.pair.mean, *options.figure) : transfer_cell(one));
+      if (row != options.reference) verdicts.push_back(one.verdict);
+      cells.push_back(row == options.reference ? mean_cell(one.pair, *options.figure) : transfer_cell(one));
       below += disagreement_line(names_of_traces[t] + ": " + rows[row].name, one);
     }
     table.add(std::move(cells));
@@ -414,7 +419,9 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   for (const TraceEvaluation& evaluation : evaluations) {
     const std::string trace = std::filesystem::path(evaluation.trace).filename().string();
     for (const Contestant& contestant : evaluation.contestants) {
-      for (const std::string& line : window_notes(contestant, options)) below += trace + ": " + line + "\n";
+      for (const std::string& line : window_notes(contestant, evaluation.contestants[options.reference], options)) {
+        below += trace + ": " + line + "\n";
+      }
     }
   }
   std::string sides;
@@ -482,7 +489,7 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
           append_csv_field(text += ',', run.policy);
           text += "," + std::to_string(w) + "," + std::to_string(evaluation.starts[w]);
           for (const MetricInfo& metric : metric_table())
-            append_value(text += ',', run.windows[w] ? metric.value(*run.windows[w]) : std::nullopt);
+            append_value(text += ',', run.windows[w] ? metric.defined_value(*run.windows[w]) : std::nullopt);
           text += !run.windows[w] ? ",\n" : run.is_saturated(w) ? ",true\n" : ",false\n";
         }
       }
@@ -511,7 +518,7 @@ void append_comparison(std::string& text, const WindowComparison& one, const std
   append_value(text += ',', difference_of(pair));
   append_ends(text, pair.interval ? std::optional(pair.interval->difference) : std::nullopt);
   append_ends(text, pair.interval ? std::optional(pair.interval->relative) : std::nullopt);
-  append_value(text += ',', pair.win_rate);
+  append_value(text += ',', pair.windows == 0 ? std::nullopt : std::optional(pair.win_rate));
   append_ends(text, pair.win_rate_interval);
   append_value(text += ',', pair.normalised);
   append_ends(text, pair.normalised_interval);

@@ -123,7 +123,7 @@ std::string effect_table(const TraceLog& log, std::size_t row, const std::string
   return "\n" + table.text(style) + effects_line(pair, log.findings.measured_s) + "\n";
 }
 
-// Jobs that the runs of one contestant leave out of their figures, where those of the other one leave out others.
+// Jobs that the runs of one contestant, or of the other, leave out of their figures.
 std::string left_out_line(const LogContestant& own, const LogContestant& other, const char* what,
                           std::optional<double> Metrics::*jobs) {
   const auto count = [jobs](const LogContestant& contestant) {
@@ -131,7 +131,7 @@ std::string left_out_line(const LogContestant& own, const LogContestant& other, 
     for (const LogScores& run : contestant.runs) all += run.run ? (run.run->metrics.*jobs).value_or(0) : 0;
     return static_cast<std::uint64_t>(all);
   };
-  if (count(own) == count(other)) return "";
+  if (&own == &other || (count(own) == 0 && count(other) == 0)) return "";
   return own.name + ": " + what + " " + human_count(count(own)) + " of its jobs (" + other.name + ": " +
          human_count(count(other)) + "): they are compared by the jobs that count under both\n";
 }

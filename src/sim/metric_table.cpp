@@ -2,6 +2,7 @@
 #include "src/sim/metric_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 namespace gpusched {
@@ -17,6 +18,25 @@ std::optional<double> MetricInfo::value(const Metrics& metrics) const {
         }
       },
       member);
+}
+
+std::optional<double> MetricInfo::defined_value(const Metrics& metrics) const {
+  using Average = double Metrics::*;
+  static constexpr Average over_jobs[] = {&Metrics::avg_jct_s,
+                                          &Metrics::median_jct_s,
+                                          &Metrics::p95_jct_s,
+                                          &Metrics::p99_jct_s,
+                                          &Metrics::avg_wait_s,
+                                          &Metrics::p99_wait_s,
+                                          &Metrics::avg_bounded_slowdown,
+                                          &Metrics::worst_decile_slowdown,
+                                          &Metrics::jain_fairness,
+                                          &Metrics::max_finish_time_ratio};
+  const Average* const own = std::get_if<Average>(&member);
+  const bool averages_jobs =
+      own != nullptr && std::find(std::begin(over_jobs), std::end(over_jobs), *own) != std::end(over_jobs);
+  const bool averages_none = metrics.jobs > 0 && metrics.avg_bounded_slowdown == 0;  // that of a job is at least 1
+  return averages_jobs && averages_none ? std::nullopt : value(metrics);
 }
 
 const std::vector<MetricInfo>& metric_table() {
@@ -99,9 +119,9 @@ std::string lacks_service_figure(const std::string& name, const ServiceModel& se
   return name + " is not known here; give services" + (name == "slo_attainment" ? " with a promise" : "");
 }
 
-std::string lacks_deadline_figure(const std::string& name, const JobTable& jobs) {
+std::string lacks_deadline_figure(const std::string& name, const JobTable& jobs, const std::string& trace) {
   if ((name != "deadline_miss_rate" && name != "avg_tardiness_s") || jobs.has_deadlines()) return "";
-  return name + " is not known here: no job has a deadline";
+  return name + " is not known here: no job of " + trace + " has a deadline";
 }
 
 bool is_study_figure(const std::string& name) {

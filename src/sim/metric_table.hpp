@@ -37,6 +37,8 @@ struct MetricInfo {
 
   /// Nothing where the run does not know it.
   [[nodiscard]] std::optional<double> value(const Metrics& metrics) const;
+  /// value(), but nothing of averages over no job: all were refused or cancelled.
+  [[nodiscard]] std::optional<double> defined_value(const Metrics& metrics) const;
 };
 
 /// All, in the order of reports.
@@ -60,7 +62,7 @@ bool is_service_figure(const std::string& name);
 std::string lacks_service_figure(const std::string& name, const ServiceModel& services);
 
 /// The same of the deadlines of jobs.
-std::string lacks_deadline_figure(const std::string& name, const JobTable& jobs);
+std::string lacks_deadline_figure(const std::string& name, const JobTable& jobs, const std::string& trace);
 
 /// The same of searches of trials.
 /// \{

@@ -277,7 +277,8 @@ std::string deadlines_table(const std::vector<PolicyRun>& runs, const TextStyle&
   TextTable table({"policy", "deadlines missed", "avg tardiness"});
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
-    table.add({run.policy, percent(m.deadline_miss_rate.value_or(0)), human_duration(m.avg_tardiness_s.value_or(0))});
+    table.add({run.policy, m.deadline_miss_rate ? percent(*m.deadline_miss_rate) : "-",
+               m.avg_tardiness_s ? human_duration(*m.avg_tardiness_s) : "-"});
   }
   table.rate(1, Best::least, runs, [](const PolicyRun& run) { return rated(run, run.metrics.deadline_miss_rate); });
   table.rate(2, Best::least, runs, [](const PolicyRun& run) { return rated(run, run.metrics.avg_tardiness_s); });

@@ -285,6 +285,8 @@ Result<StretchRun> run_at_sites(const SiteStretch& stretch, const PolicyRegistry
   }
   run.metrics = metrics_of(federation, stretch);
   run.saturation = saturation_of(federation, stretch, queues);
+  run.left_out = hash_of_left_out(stretch.measured.first, stretch.measured.end(stretch.jobs->size()),
+                                  [&](JobId job) { return is_cancelled(federation, job); });
   if (how.keep_jobs) run.jobs = job_log_of(federation, stretch, queues);
   return run;
 }

@@ -121,6 +121,8 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
       run.metrics = compute_metrics(engine, log, measured);
       run.metrics->gpu_fragmentation = fragmentation.share();
       run.saturation = find_saturation(engine, log, measured);
+      run.left_out = hash_of_left_out(measured.first, measured.end(jobs.size()),
+                                      [&](JobId job) { return engine.may_be_cancelled(job); });
       if (how.keep_jobs) run.jobs = job_log(engine, queue, measured);
     }
   } catch (const PolicyFailure& failure) {

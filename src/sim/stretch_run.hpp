@@ -37,8 +37,19 @@ struct StretchRun {
   std::optional<Metrics> metrics;  ///< nothing where the run did not end
   Saturation saturation = {};
   std::optional<JobLog> jobs = {};  ///< when asked for
+  std::uint64_t left_out = 0;       ///< a hash of the measured jobs that no average counts; 0: none
   std::string failure = {};         ///< why there are no metrics: "left 2 jobs waiting for ever"
 };
+
+/// StretchRun::left_out where `leaves_out(job)` says which of the jobs from `first` to before `end` they are.
+template <class LeavesOut>
+std::uint64_t hash_of_left_out(std::uint32_t first, std::uint32_t end, LeavesOut leaves_out) {
+  std::uint64_t hash = 0;
+  for (std::uint32_t i = first; i < end; ++i) {
+    if (leaves_out(JobId{i})) hash = (hash ^ (i - first + 1)) * 0x100000001B3u;  // as in FNV-1a
+  }
+  return hash;
+}
 
 /// How it is run.
 struct StretchOptions {

@@ -12,7 +12,7 @@ namespace {
 std::optional<double> log_value(const LogContestant& contestant, const MetricInfo& figure) {
   std::vector<double> values;
   for (const LogScores& run : contestant.runs) {
-    const auto value = run.run ? figure.value(run.run->metrics) : std::nullopt;
+    const auto value = run.run ? figure.defined_value(run.run->metrics) : std::nullopt;
     if (!value) return std::nullopt;
     values.push_back(*value);
   }
@@ -132,14 +132,23 @@ WindowComparison alone(const TraceEvaluation& evaluation, std::size_t row, const
   return one;
 }
 
+// Whether the averages of every run of both are of the same jobs, window by window.
+bool average_the_same(const Contestant& contestant, const Contestant& other) {
+  for (const PolicyScores& own : contestant.runs) {
+    for (const PolicyScores& theirs : other.runs) {
+      for (std::size_t w = 0; w < own.windows.size(); ++w) {
+        if (own.windows[w] && theirs.windows[w] && own.left_out_in(w) != theirs.left_out_in(w)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t row, const ReportOptions& options) {
   const Better better = options.figure->better;
   one.verdict = one.pair.verdict;
-  const Contestant& own = evaluation.contestants[row];
-  const Contestant& other = evaluation.contestants[options.reference];
-  for (const auto jobs : {&Metrics::refused_jobs, &Metrics::policy_cancelled_jobs}) {
-    if (left_out_jobs(own, jobs) == left_out_jobs(other, jobs)) continue;
-    one.verdict = "other jobs";
+  if (!average_the_same(evaluation.contestants[row], evaluation.contestants[options.reference])) {
+    one.verdict = other_jobs;
     return;
   }
   if (is_verdict(one.verdict) && *one.p_holm > 0.05) one.verdict = "no difference detected";
@@ -155,14 +164,6 @@ void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t
 }
 
 }  // namespace
-
-double left_out_jobs(const Contestant& contestant, std::optional<double> Metrics::*jobs) {
-  double all = 0;
-  for (const PolicyScores& run : contestant.runs) {
-    for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*jobs).value_or(0) : 0;
-  }
-  return all;
-}
 
 std::vector<std::vector<WindowComparison>> compare_windows(const std::vector<TraceEvaluation>& evaluations,
                                                            const ReportOptions& options) {

@@ -67,9 +67,8 @@ struct WindowComparison {
 };
 
 inline constexpr std::string_view windows_and_log_disagree = "windows and log disagree";
-
-/// Jobs of its windows, over all runs, that no average counts: `jobs` says which (refused, cancelled by the policy).
-double left_out_jobs(const Contestant& contestant, std::optional<double> Metrics::*jobs);
+/// The verdict where limits refuse, or the policies cancel, other jobs under one than under the other.
+inline constexpr std::string_view other_jobs = "other jobs";
 
 /// [trace][contestant]. Preconditions: the same contestants on each trace; logs ran without warm-up and further starts.
 std::vector<std::vector<WindowComparison>> compare_windows(const std::vector<TraceEvaluation>& evaluations,

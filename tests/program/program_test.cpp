@@ -379,7 +379,7 @@ TEST_F(Program, EvaluateShowsFiguresBesideTheComparedOne) {
   EXPECT_EQ(unknown.code, 1);
   EXPECT_THAT(unknown.err, HasSubstr("kills is not known in any window of "));
   expect_refused(evaluate + "--figure deadline_miss_rate",
-                 "--figure: deadline_miss_rate is not known here: no job has a deadline");
+                 "--figure: deadline_miss_rate is not known here: no job of " + small_trace() + " has a deadline");
   expect_refused("evaluate x.swf --protocol sc20 --policy fifo --beside avg_wait_s",
                  "takes no --profile, --throughputs, --span-speed, --communication or --beside");
 }

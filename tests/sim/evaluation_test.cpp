@@ -200,6 +200,52 @@ TEST(Evaluation, AFigureLeavesOutWindowsThatDoNotKnowIt) {
   EXPECT_DOUBLE_EQ(evaluation_runs_json({evaluation}, options)[1]["metrics"]["deadline_miss_rate"].get<double>(), .1);
   options = {.figure = &avg_jct, .beside = {*side_figure("deadline_miss_rate")}, .backfill = "none"};
   EXPECT_THAT(evaluation_table(evaluation, options), testing::HasSubstr(line));
+  EXPECT_THAT(evaluation_table(evaluation, options),
+              testing::HasSubstr(
+                  "edf: deadline_miss_rate and its difference from fifo are of the 19 windows that both know\n"));
+}
+
+// Where limits refuse every job of a window its averages were 0, and a mean slowdown below 1.
+TEST(Evaluation, AWindowWithoutAveragedJobsHasNoAverages) {
+  PolicyScores ours;
+  ours.policy = "fifo";
+  for (int w = 0; w < 4; ++w) {
+    ours.windows.push_back(Metrics{.jobs = 10, .avg_jct_s = 100, .avg_bounded_slowdown = 2, .refused_jobs = 0});
+  }
+  ours.windows[1] = Metrics{.jobs = 10, .makespan_s = 5, .refused_jobs = 10};
+  const Contestant fifo{"fifo", {ours}};
+  EXPECT_EQ(fifo.windows_with(avg_jct), (std::vector<std::size_t>{0, 2, 3}));
+  EXPECT_EQ(fifo.windows_with(*find_metric("makespan_s")).size(), 4u);
+  EXPECT_DOUBLE_EQ(*compare(fifo, fifo, *find_metric("avg_bounded_slowdown"), {1, 1}).mean, 2);
+  TraceEvaluation evaluation{
+      .trace = "t", .cluster = "c", .windows = {}, .starts = std::vector<std::uint32_t>(4), .contestants = {fifo}};
+  const std::string table = evaluation_table(evaluation, {.figure = &avg_jct, .backfill = "none"});
+  EXPECT_THAT(table, testing::HasSubstr("fifo: limits refuse 10 jobs of its windows, which no average counts\n"));
+  EXPECT_THAT(table,
+              testing::HasSubstr("fifo: avg_jct_s is not known in 1 of 4 windows, and its mean leaves these out\n"));
+  EXPECT_THAT(windows_csv({evaluation}), testing::HasSubstr("t,fifo,fifo,1,0,10,,,,,,,,,5,"));
+}
+
+// As many jobs refused by limits, but others: means of other jobs were called better or worse.
+TEST(Evaluation, OtherJobsAreNoVerdict) {
+  PolicyScores ours, theirs;
+  Rng rng(5);
+  for (int w = 0; w < 60; ++w) {
+    ours.windows.push_back(Metrics{.avg_jct_s = 10 + rng.uniform(), .refused_jobs = 1});
+    theirs.windows.push_back(Metrics{.avg_jct_s = 20 + rng.uniform(), .refused_jobs = 1});
+    ours.left_out.push_back(7);
+    theirs.left_out.push_back(7);
+  }
+  TraceEvaluation evaluation{.trace = "t",
+                             .cluster = "c",
+                             .windows = {},
+                             .starts = std::vector<std::uint32_t>(60),
+                             .contestants = {{"fifo", {theirs}}, {"las", {ours, ours}}}};
+  const ReportOptions options{.figure = &avg_jct, .backfill = "none"};
+  EXPECT_EQ(compare_windows({evaluation}, options)[0][1].verdict, "better") << "the same jobs";
+  evaluation.contestants[1].runs[1].left_out[30] = 8;
+  EXPECT_EQ(compare_windows({evaluation}, options)[0][1].verdict, other_jobs);
+  EXPECT_THAT(transfer_table({evaluation, evaluation}, options), testing::HasSubstr("] other jobs p "));
 }
 
 // Every policy and estimator that draws takes a seed: A/A trials in one run.

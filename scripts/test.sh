@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the programs and the tests and runs them: about an hour on two cores. What does not
+# Installs what is missing, builds the programs and the tests and runs them: about forty minutes on two cores. What does not
 # compile shows before a test runs: first what clang refuses in sources and tests, then what GCC refuses. What takes longer
 # is in scripts/deep_test.sh. Ends with the line "N passed, N failed, N skipped".
 set -euo pipefail

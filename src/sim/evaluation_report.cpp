@@ -29,6 +29,7 @@ std::string mean_text(std::optional<double> mean, const MetricInfo& figure) {
   return mean ? value_text(*mean, figure) : "undefined";
 }
 
+// "-" where there is no window of both.
 std::string mean_cell(const Comparison& pair, const MetricInfo& figure) {
   return pair.windows == 0 ? "-" : mean_text(pair.mean, figure);
 }

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   if (!runs) return std::fprintf(stderr, "simulate: %s\n", runs.error().to_string().c_str()), 2;
   for (const PolicyRun& run : *runs) {
     if (run.why_unfinished.empty()) {
-      std::printf("%-12s %8.2f s\n", run.policy.c_str(), run.metrics.avg_jct_s);
+      std::printf("%-12s %8.2f s\n", run.policy.c_str(), run.metrics.avg_jct_s.value());
     } else {
       std::printf("%-12s %s\n", run.policy.c_str(), run.why_unfinished.c_str());
     }

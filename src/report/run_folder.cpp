@@ -14,6 +14,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "src/report/csv_rows.hpp"
+#include "src/sim/metric_table.hpp"
 #include "src/sim/report.hpp"
 
 namespace gpusched {
@@ -149,11 +150,10 @@ bool stays_inside(const std::string& name) {
 
 // Measured jobs that no average or distribution counts.
 void note_left_out(const ReplayRun& run, std::vector<std::string>& notes) {
-  for (const auto& [name, why] :
-       {std::pair{"refused_jobs", "limits refuse"}, {"policy_cancelled_jobs", "it cancels"}}) {
-    const double jobs = run.metric(name).value_or(0);
+  for (const LeftOutJobs& left_out : left_out_jobs()) {
+    const double jobs = run.metric(std::string(left_out.metric)).value_or(0);
     if (jobs == 0) continue;
-    notes.push_back(run.folder + ": " + run.policy + ": " + why + " " +
+    notes.push_back(run.folder + ": " + run.policy + ": " + std::string(left_out.reason) + " " +
                     counted(static_cast<std::uint64_t>(jobs), "job") + ", which no average or distribution counts");
   }
 }

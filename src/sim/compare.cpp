@@ -200,16 +200,6 @@ Result<std::vector<std::uint32_t>> window_starts_for(const CompareOptions& optio
   return window_starts(windows_for(options, jobs), jobs.size());
 }
 
-// Of deadlines, say, a window may know nothing.
-bool is_known_everywhere(const MetricInfo& metric, const Contestant& contestant) {
-  for (const PolicyScores& run : contestant.runs) {
-    for (const auto& window : run.windows) {
-      if (window && !metric.value(*window)) return false;
-    }
-  }
-  return true;
-}
-
 // Every world that has the base's jobs, on windows of them.
 class WindowRuns {
  public:
@@ -248,9 +238,9 @@ class WindowRuns {
     known.log->contestants.clear();
     for (std::size_t r = 0; r < worlds_.size(); ++r) {
       if (worlds_[r] > 0 && !rows[worlds_[r] - 1].verdict.empty()) continue;
-      if (!is_known_everywhere(metric, evaluation_.contestants[r])) {
+      if (evaluation_.contestants[r].windows_with(metric).empty()) {
         for (WorldFigure& row : rows) {
-          if (row.verdict.empty() && (r == 0 || row.world == worlds_[r])) row.verdict = "not known in every window";
+          if (row.verdict.empty() && (r == 0 || row.world == worlds_[r])) row.verdict = "not known in any window";
         }
         continue;
       }
@@ -272,6 +262,10 @@ class WindowRuns {
       }
       row.p_holm = one.p_holm;
       row.verdict = one.verdict;
+      if (one.pair.windows < evaluation_.starts.size()) {
+        row.verdict +=
+            " (" + std::to_string(one.pair.windows) + " of " + counted(evaluation_.starts.size(), "window") + ")";
+      }
       if (!one.typical.empty()) row.verdict += ": " + one.typical;
       if (!one.why.empty()) row.verdict += ": " + one.why;
     }

@@ -123,7 +123,7 @@ std::vector<std::size_t> Contestant::windows_with(const MetricInfo& figure) cons
   std::vector<std::size_t> windows = finished_windows();
   std::erase_if(windows, [&](std::size_t w) {
     return std::any_of(runs.begin(), runs.end(),
-                       [&](const PolicyScores& run) { return !figure.defined_value(*run.windows[w]); });
+                       [&](const PolicyScores& run) { return !figure.value(*run.windows[w]); });
   });
   return windows;
 }

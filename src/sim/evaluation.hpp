@@ -58,7 +58,7 @@ struct PolicyScores {
   /// A figure of the windows in `of`. Preconditions: the runs ended and know it.
   [[nodiscard]] std::vector<double> values(const MetricInfo& figure, std::span<const std::size_t> of) const {
     std::vector<double> result;
-    for (const std::size_t window : of) result.push_back(*figure.defined_value(*windows[window]));
+    for (const std::size_t window : of) result.push_back(*figure.value(*windows[window]));
     return result;
   }
 };

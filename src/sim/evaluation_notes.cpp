@@ -10,17 +10,16 @@
 namespace gpusched {
 namespace {
 
-// Jobs of its windows, over all runs, that limits refuse or the policy cancels.
-void note_left_out(const Contestant& contestant, const char* what, std::optional<double> Metrics::*jobs,
-                   std::vector<std::string>& notes) {
+// Jobs of its windows, over all runs.
+void note_left_out(const Contestant& contestant, const LeftOutJobs& left_out, std::vector<std::string>& notes) {
   double all = 0;
   for (const PolicyScores& run : contestant.runs) {
-    for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*jobs).value_or(0) : 0;
+    for (const std::optional<Metrics>& window : run.windows) all += window ? ((*window).*left_out.jobs).value_or(0) : 0;
   }
   if (all == 0) return;
-  notes.push_back(contestant.name + ": " + what + " " + counted(static_cast<std::uint64_t>(all), "job") +
-                  " of its windows" + (contestant.runs.size() > 1 ? ", over all seeds" : "") +
-                  ", which no average counts");
+  notes.push_back(contestant.name + ": " + std::string(left_out.reason) + " " +
+                  counted(static_cast<std::uint64_t>(all), "job") + " of its windows" +
+                  (contestant.runs.size() > 1 ? ", over all seeds" : "") + ", which no average counts");
 }
 
 // Of deadlines where no job has one, of trials where none reported a loss, of averages where no job is averaged.
@@ -50,8 +49,7 @@ void note_common(const Contestant& contestant, const Contestant& reference, cons
 std::vector<std::string> window_notes(const Contestant& contestant, const Contestant& reference,
                                       const ReportOptions& options) {
   std::vector<std::string> notes;
-  note_left_out(contestant, "limits refuse", &Metrics::refused_jobs, notes);
-  note_left_out(contestant, "it cancels", &Metrics::policy_cancelled_jobs, notes);
+  for (const LeftOutJobs& left_out : left_out_jobs()) note_left_out(contestant, left_out, notes);
   const std::size_t saturated = contestant.saturated_windows();
   if (saturated > 0) {
     notes.push_back(contestant.name + ": saturated, the queue grows for as long as jobs arrive, in " +

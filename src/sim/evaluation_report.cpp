@@ -226,7 +226,7 @@ std::string failure_lines(const Contestant& contestant) {
 Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   Json values = Json::array();
   for (const auto& window : run.windows) {
-    const auto value = window ? figure.defined_value(*window) : std::nullopt;
+    const auto value = window ? figure.value(*window) : std::nullopt;
     values.push_back(value ? Json(*value) : Json(nullptr));
   }
   return values;
@@ -490,7 +490,7 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
           append_csv_field(text += ',', run.policy);
           text += "," + std::to_string(w) + "," + std::to_string(evaluation.starts[w]);
           for (const MetricInfo& metric : metric_table())
-            append_value(text += ',', run.windows[w] ? metric.defined_value(*run.windows[w]) : std::nullopt);
+            append_value(text += ',', run.windows[w] ? metric.value(*run.windows[w]) : std::nullopt);
           text += !run.windows[w] ? ",\n" : run.is_saturated(w) ? ",true\n" : ",false\n";
         }
       }

@@ -456,6 +456,11 @@ bool tells(const LogFindings& findings) {
 }
 
 std::string why_too_short(const LogEvaluation& log, const LogFindings& findings) {
+  for (const LogContestant& contestant : log.contestants) {
+    if (contestant.finished() && contestant.runs.front().run->job.empty()) {
+      return "limits refuse, or the policy cancels, every job of " + contestant.name;
+    }
+  }
   std::size_t longest = 0;
   for (std::size_t row = 1; row < findings.standings.size(); ++row) {
     if (findings.standings[row].memory > findings.standings[longest].memory) longest = row;

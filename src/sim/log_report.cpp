@@ -124,16 +124,15 @@ std::string effect_table(const TraceLog& log, std::size_t row, const std::string
 }
 
 // Jobs that the runs of one contestant, or of the other, leave out of their figures.
-std::string left_out_line(const LogContestant& own, const LogContestant& other, const char* what,
-                          std::optional<double> Metrics::*jobs) {
-  const auto count = [jobs](const LogContestant& contestant) {
+std::string left_out_line(const LogContestant& own, const LogContestant& other, const LeftOutJobs& left_out) {
+  const auto count = [&left_out](const LogContestant& contestant) {
     double all = 0;
-    for (const LogScores& run : contestant.runs) all += run.run ? (run.run->metrics.*jobs).value_or(0) : 0;
+    for (const LogScores& run : contestant.runs) all += run.run ? (run.run->metrics.*left_out.jobs).value_or(0) : 0;
     return static_cast<std::uint64_t>(all);
   };
   if (&own == &other || (count(own) == 0 && count(other) == 0)) return "";
-  return own.name + ": " + what + " " + human_count(count(own)) + " of its jobs (" + other.name + ": " +
-         human_count(count(other)) + "): they are compared by the jobs that count under both\n";
+  return own.name + ": " + std::string(left_out.reason) + " " + human_count(count(own)) + " of its jobs (" +
+         other.name + ": " + human_count(count(other)) + "): they are compared by the jobs that count under both\n";
 }
 
 // What a contestant's run says of itself that a reader should know.
@@ -147,8 +146,7 @@ std::string standing_lines(const TraceLog& log, std::size_t row, std::size_t ref
   }
   const LogContestant& contestant = log.evaluation.contestants[row];
   const LogContestant& compared_with = log.evaluation.contestants[reference];
-  text += left_out_line(contestant, compared_with, "limits refuse", &Metrics::refused_jobs) +
-          left_out_line(contestant, compared_with, "it cancels", &Metrics::policy_cancelled_jobs);
+  for (const LeftOutJobs& left_out : left_out_jobs()) text += left_out_line(contestant, compared_with, left_out);
   if (!own.grows.empty()) {
     text += name + "its queue grows for as long as jobs arrive (" + own.grows +
             "): its values are of this length of log, and of no other\n";

@@ -20,25 +20,6 @@ std::optional<double> MetricInfo::value(const Metrics& metrics) const {
       member);
 }
 
-std::optional<double> MetricInfo::defined_value(const Metrics& metrics) const {
-  using Average = double Metrics::*;
-  static constexpr Average over_jobs[] = {&Metrics::avg_jct_s,
-                                          &Metrics::median_jct_s,
-                                          &Metrics::p95_jct_s,
-                                          &Metrics::p99_jct_s,
-                                          &Metrics::avg_wait_s,
-                                          &Metrics::p99_wait_s,
-                                          &Metrics::avg_bounded_slowdown,
-                                          &Metrics::worst_decile_slowdown,
-                                          &Metrics::jain_fairness,
-                                          &Metrics::max_finish_time_ratio};
-  const Average* const own = std::get_if<Average>(&member);
-  const bool averages_jobs =
-      own != nullptr && std::find(std::begin(over_jobs), std::end(over_jobs), *own) != std::end(over_jobs);
-  const bool averages_none = metrics.jobs > 0 && metrics.avg_bounded_slowdown == 0;  // that of a job is at least 1
-  return averages_jobs && averages_none ? std::nullopt : value(metrics);
-}
-
 const std::vector<MetricInfo>& metric_table() {
   static const std::vector<MetricInfo> table{
       {"jobs", &Metrics::jobs, Better::neither},
@@ -84,6 +65,13 @@ const std::vector<MetricInfo>& metric_table() {
       {"target_s", &Metrics::target_s, Better::less, Told::where_known},
       {"targets_met", &Metrics::targets_met, Better::more, Told::where_known},
   };
+  return table;
+}
+
+const std::array<LeftOutJobs, 2>& left_out_jobs() {
+  static const std::array<LeftOutJobs, 2> table{
+      {{&Metrics::refused_jobs, "refused_jobs", "limits refuse"},
+       {&Metrics::policy_cancelled_jobs, "policy_cancelled_jobs", "the policy cancels"}}};
   return table;
 }
 

@@ -2,9 +2,11 @@
 /// The metrics of a run by name: the one list behind reports, files and `evaluate --figure`.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -35,14 +37,22 @@ struct MetricInfo {
   Better better = Better::less;
   Told told = Told::always;
 
-  /// Nothing where the run does not know it.
+  /// Nothing where the run does not know it, or it is an average over no job.
   [[nodiscard]] std::optional<double> value(const Metrics& metrics) const;
-  /// value(), but nothing of averages over no job: all were refused or cancelled.
-  [[nodiscard]] std::optional<double> defined_value(const Metrics& metrics) const;
 };
 
 /// All, in the order of reports.
 const std::vector<MetricInfo>& metric_table();
+
+/// Measured jobs that no average counts.
+struct LeftOutJobs {
+  std::optional<double> Metrics::*jobs;
+  std::string_view metric;  ///< its name
+  std::string_view reason;  ///< "limits refuse", before how many jobs
+};
+
+/// All reasons for which a run leaves jobs out.
+const std::array<LeftOutJobs, 2>& left_out_jobs();
 
 /// The metric of that name, or nullptr.
 const MetricInfo* find_metric(const std::string& name);

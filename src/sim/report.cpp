@@ -27,6 +27,11 @@
 namespace gpusched {
 namespace {
 
+std::string duration_cell(const std::optional<double>& seconds) { return seconds ? human_duration(*seconds) : "-"; }
+std::string slowdown_cell(const std::optional<double>& slowdown) {
+  return slowdown ? formatted(*slowdown < 1000 ? "%.2f" : "%.0f", *slowdown) : "-";
+}
+
 Json metrics_json(const Metrics& metrics) {
   Json json = Json::object();
   for (const MetricInfo& metric : metric_table()) {
@@ -277,8 +282,8 @@ std::string deadlines_table(const std::vector<PolicyRun>& runs, const TextStyle&
   TextTable table({"policy", "deadlines missed", "avg tardiness"});
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
-    table.add({run.policy, m.deadline_miss_rate ? percent(*m.deadline_miss_rate) : "-",
-               m.avg_tardiness_s ? human_duration(*m.avg_tardiness_s) : "-"});
+    table.add(
+        {run.policy, m.deadline_miss_rate ? percent(*m.deadline_miss_rate) : "-", duration_cell(m.avg_tardiness_s)});
   }
   table.rate(1, Best::least, runs, [](const PolicyRun& run) { return rated(run, run.metrics.deadline_miss_rate); });
   table.rate(2, Best::least, runs, [](const PolicyRun& run) { return rated(run, run.metrics.avg_tardiness_s); });
@@ -301,15 +306,15 @@ std::string cancelled_line(const ReplayInput& input, const std::vector<PolicyRun
 }
 
 // Measured jobs that a run took no further, of every run; nothing where there is none.
-std::string left_out_line(const char* which, std::optional<double> Metrics::*jobs, const std::vector<PolicyRun>& runs) {
+std::string left_out_line(const LeftOutJobs& left_out, const std::vector<PolicyRun>& runs) {
   std::string text;
   double all = 0;
   for (const PolicyRun& run : runs) {
-    const double count = (run.metrics.*jobs).value_or(0);
+    const double count = (run.metrics.*left_out.jobs).value_or(0);
     text += (text.empty() ? " " : ", ") + run.policy + " " + human_count(static_cast<std::uint64_t>(count));
     all += count;
   }
-  return all == 0 ? "" : std::string(which) + ", which no average counts:" + text + "\n";
+  return all == 0 ? "" : "jobs that " + std::string(left_out.reason) + ", which no average counts:" + text + "\n";
 }
 
 std::vector<NamedWaits> waits_of(const std::vector<PolicyRun>& runs) {
@@ -345,12 +350,9 @@ Json decision_times_json(const DecisionTimes& times) {
 // The cells from "avg JCT s" to "slowd.", of Metrics or RecordedWaits.
 template <class Figures>
 std::vector<std::string> time_cells(const Figures& m) {
-  return {formatted("%.2f", m.avg_jct_s),
-          human_duration(m.avg_jct_s),
-          human_duration(m.median_jct_s),
-          human_duration(m.p99_jct_s),
-          human_duration(m.avg_wait_s),
-          formatted(m.avg_bounded_slowdown < 1000 ? "%.2f" : "%.0f", m.avg_bounded_slowdown)};
+  const std::optional<double> jct = m.avg_jct_s;
+  return {jct ? formatted("%.2f", *jct) : "-", duration_cell(jct),          duration_cell(m.median_jct_s),
+          duration_cell(m.p99_jct_s),          duration_cell(m.avg_wait_s), slowdown_cell(m.avg_bounded_slowdown)};
 }
 
 // In brackets, as it is no policy. Its log tells neither what its cluster had nor what it preempted.
@@ -516,7 +518,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   }
   if (input.recorded) table.add(recorded_row(*input.recorded));
   table.set_important({2, 3, 6, 7, 8, 4});
-  const auto rate = [&](std::size_t column, Best best, double Metrics::*figure) {
+  const auto rate = [&](std::size_t column, Best best, auto Metrics::*figure) {
     table.rate(column, best, runs, [&](const PolicyRun& run) { return rated(run, run.metrics.*figure); });
   };
   rate(2, Best::least, &Metrics::avg_jct_s);
@@ -539,8 +541,8 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs, style);
   if (!input.conditions.stages.is_empty()) text += starts_table(runs, style);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs, style);
-  text += cancelled_line(input, runs) + left_out_line("jobs refused by limits", &Metrics::refused_jobs, runs) +
-          left_out_line("jobs cancelled by the policy", &Metrics::policy_cancelled_jobs, runs);
+  text += cancelled_line(input, runs);
+  for (const LeftOutJobs& left_out : left_out_jobs()) text += left_out_line(left_out, runs);
   if (!runs.front().services.empty()) text += services_table(runs, style);
   if (!runs.front().studies.empty()) text += studies_table(runs, style);
   if (scenario.waits) text += waits_tables(waits_of(runs), style);

@@ -24,7 +24,7 @@ Result<double> mean_wait_s(const std::string& name, const JobTable& jobs, const 
   RunLog log;
   simulate(engine, *policy, log);
   if (engine.view().finished() < jobs.size()) return unexpected(name + " leaves jobs waiting for ever");
-  return compute_metrics(engine, log).avg_wait_s;
+  return compute_metrics(engine, log).avg_wait_s.value();
 }
 
 }  // namespace

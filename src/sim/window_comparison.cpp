@@ -12,7 +12,7 @@ namespace {
 std::optional<double> log_value(const LogContestant& contestant, const MetricInfo& figure) {
   std::vector<double> values;
   for (const LogScores& run : contestant.runs) {
-    const auto value = run.run ? figure.defined_value(run.run->metrics) : std::nullopt;
+    const auto value = run.run ? figure.value(run.run->metrics) : std::nullopt;
     if (!value) return std::nullopt;
     values.push_back(*value);
   }

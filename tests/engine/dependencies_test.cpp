@@ -106,9 +106,9 @@ TEST(EngineWithDependencies, RunsADiamond) {
   EXPECT_EQ(engine.submit(JobId{3}), whole_seconds(30));
   // Waiting counts from the instant at which a job might run.
   const Metrics metrics = compute_metrics(engine, log);
-  EXPECT_DOUBLE_EQ(metrics.avg_wait_s, 0);
-  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, (10 + 20 + 5 + 7) / 4.0);
-  EXPECT_DOUBLE_EQ(metrics.max_finish_time_ratio, 1);
+  EXPECT_DOUBLE_EQ(*metrics.avg_wait_s, 0);
+  EXPECT_DOUBLE_EQ(*metrics.avg_jct_s, (10 + 20 + 5 + 7) / 4.0);
+  EXPECT_DOUBLE_EQ(*metrics.max_finish_time_ratio, 1);
   EXPECT_DOUBLE_EQ(metrics.makespan_s, 37);
   EXPECT_EQ(metrics.events, 8u);
 }

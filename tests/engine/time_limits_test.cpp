@@ -31,9 +31,9 @@ TEST(TimeLimits, AJobEndsAtItsLimitAndWhatItDidIsUseful) {
   EXPECT_EQ(engine.end(JobId{1}), at(50));
   EXPECT_FALSE(engine.is_ended_at_limit(JobId{1}));  // it did its last work at that instant
   const Metrics metrics = compute_metrics(engine, log);
-  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, 45);
-  EXPECT_DOUBLE_EQ(metrics.avg_wait_s, 20);
-  EXPECT_DOUBLE_EQ(metrics.avg_bounded_slowdown, 3);  // 40 / 40 and 50 / 10
+  EXPECT_DOUBLE_EQ(*metrics.avg_jct_s, 45);
+  EXPECT_DOUBLE_EQ(*metrics.avg_wait_s, 20);
+  EXPECT_DOUBLE_EQ(*metrics.avg_bounded_slowdown, 3);  // 40 / 40 and 50 / 10
   EXPECT_DOUBLE_EQ(metrics.gpu_utilization, 1);
 }
 

@@ -165,7 +165,7 @@ with tempfile.TemporaryDirectory() as name:
     done = run(gpusched, "replay", three, "--cluster", "1x4", "--policy", f"program:{sys.executable} {canceller}", "--out", folder / "three")
     expect("exit code of a policy that cancels", (done.returncode, done.stderr), (0, ""))
     expect("what is told of it", [line for line in done.stdout.splitlines() if "cancelled" in line],
-           [f"jobs cancelled by the policy, which no average counts: program:{sys.executable} {canceller} 2"])
+           [f"jobs that the policy cancels, which no average counts: program:{sys.executable} {canceller} 2"])
     rows = [line.split(",") for line in next((folder / "three").rglob("jobs.csv")).read_text().splitlines()]
     columns = [rows[0].index(key) for key in ("job_id", "first_start_s", "end_s", "cancelled", "averaged")]
     expect("jobs that a policy cancels", [[row[at] for at in columns] for row in rows[1:]],

@@ -245,7 +245,7 @@ TEST_F(ReportProgram, FiguresOfThreeJobsCountedByHand) {
 TEST_F(ReportProgram, TellsOfJobsThatNoAverageCounts) {
   replay("cancel", "1x2", "", "slurm{preempts_by=partition,preempts=[y>x],cancels=[x]}");
   ASSERT_EQ(run("report " + path("cancel") + " --out " + path("a.html")).code, 0);
-  EXPECT_THAT(bytes_of(path("a.html")), HasSubstr("it cancels 1 job, which no average or distribution counts"));
+  EXPECT_THAT(bytes_of(path("a.html")), HasSubstr("the policy cancels 1 job, which no average or distribution counts"));
   replay("refuse", "1x2", " --limits 'job{gpus=1}'", "fifo");
   ASSERT_EQ(run("report " + path("refuse") + " --out " + path("b.html")).code, 0);
   EXPECT_THAT(bytes_of(path("b.html")), HasSubstr("limits refuse 2 jobs, which no average or distribution counts"));

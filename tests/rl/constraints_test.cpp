@@ -57,10 +57,10 @@ TEST(Constraints, FiguresOfAWholeRunAreItsMetrics) {
   RunLog log({.first = 60});
   ASSERT_TRUE(simulate(engine, policy, log));
   const Metrics metrics = compute_metrics(engine, log, {.first = 60});
-  EXPECT_NEAR((*figures)[bounded_avg_jct], metrics.avg_jct_s, 1e-9 * metrics.avg_jct_s);
-  EXPECT_NEAR((*figures)[bounded_avg_wait], metrics.avg_wait_s, 1e-9 * metrics.avg_wait_s);
-  EXPECT_NEAR((*figures)[bounded_p99_wait], metrics.p99_wait_s, 1e-9 * metrics.p99_wait_s);
-  EXPECT_NEAR((*figures)[bounded_slowdown], metrics.avg_bounded_slowdown, 1e-9 * metrics.avg_bounded_slowdown);
+  EXPECT_NEAR((*figures)[bounded_avg_jct], *metrics.avg_jct_s, 1e-9 * *metrics.avg_jct_s);
+  EXPECT_NEAR((*figures)[bounded_avg_wait], *metrics.avg_wait_s, 1e-9 * *metrics.avg_wait_s);
+  EXPECT_NEAR((*figures)[bounded_p99_wait], *metrics.p99_wait_s, 1e-9 * *metrics.p99_wait_s);
+  EXPECT_NEAR((*figures)[bounded_slowdown], *metrics.avg_bounded_slowdown, 1e-9 * *metrics.avg_bounded_slowdown);
 }
 
 TEST(Constraints, ExcessIsZeroAtTheLimitAndAboveItBeyond) {

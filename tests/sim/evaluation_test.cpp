@@ -55,7 +55,7 @@ TEST(Evaluation, EachWindowIsARunOfItsOwn) {
   double sum = 0;
   const auto spans = test::run(jobs, cluster, Fifo{});
   for (std::uint32_t i = 10; i < 60; ++i) sum += spans[i].end - to_seconds(jobs.submit(JobId{i}));
-  EXPECT_NEAR(scores.at(0).windows[1]->avg_jct_s, sum / 50, 1e-6);
+  EXPECT_NEAR(*scores.at(0).windows[1]->avg_jct_s, sum / 50, 1e-6);
 
   const Contestant fifo{"fifo", {scores[0]}};
   const Contestant sjf{"sjf", {scores[1]}};
@@ -407,7 +407,7 @@ TEST(Evaluation, VerdictsAreCorrectedForTheirNumber) {
     return evaluation_table(evaluation, report, {.colours = true}).find(best_mark) != std::string::npos;
   };
   EXPECT_FALSE(marks_the_best());
-  for (std::optional<Metrics>& window : evaluation.contestants[7].runs[0].windows) window->avg_jct_s -= 50;
+  for (std::optional<Metrics>& window : evaluation.contestants[7].runs[0].windows) *window->avg_jct_s -= 50;
   EXPECT_TRUE(marks_the_best());
 }
 

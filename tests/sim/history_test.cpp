@@ -137,7 +137,7 @@ TEST(History, IsTheSameEverywhere) {
   const auto specs = parse_policy_list(policy);
   const auto scores = evaluate_policies(all, cluster, options, *specs, PolicyRegistry::standard(), 1, progress);
   ASSERT_TRUE(scores) << scores.error().to_string();
-  EXPECT_NEAR(scores->front().windows.front()->avg_jct_s * present_jobs, told, 1e-6 * told);
+  EXPECT_NEAR(*scores->front().windows.front()->avg_jct_s * present_jobs, told, 1e-6 * told);
 
   const auto windows = make_windows(all,
                                     {.jobs = present_jobs,
@@ -179,7 +179,7 @@ TEST(History, OfAReplayIsItsFirstJobs) {
   const PastJobs past = input->history.past();
   const double told =
       jct_of(spans_of(scenario.policies.front(), input->trace.jobs, input->cluster, past), input->trace.jobs);
-  EXPECT_NEAR(runs->front().metrics.avg_jct_s * 200, told, 1e-6 * told);
+  EXPECT_NEAR(*runs->front().metrics.avg_jct_s * 200, told, 1e-6 * told);
 
   scenario.history_jobs = 500;
   const auto none = load_replay(scenario, registry);

@@ -275,8 +275,8 @@ TEST(LogEvaluation, SeedsOfAGroupArePooled) {
   LogEvaluation log{.log = seeds.log, .span_s = seeds.span_s, .contestants = {}};
   log.contestants = {seeds.contestants[0], {"noisy", {seeds.contestants[1].runs[0], seeds.contestants[2].runs[0]}}};
   const LogFindings findings = compare_logs({log}, {.figure = {}}).front();
-  const double one = seeds.contestants[1].runs[0].run->metrics.avg_jct_s;
-  const double two = seeds.contestants[2].runs[0].run->metrics.avg_jct_s;
+  const double one = *seeds.contestants[1].runs[0].run->metrics.avg_jct_s;
+  const double two = *seeds.contestants[2].runs[0].run->metrics.avg_jct_s;
   EXPECT_NEAR(*findings.standings[1].value, (one + two) / 2, 1e-6 * one);
   EXPECT_NEAR(findings.comparisons[1]->effects[0].ours, (one + two) / 2, 1e-6 * one);
 }

@@ -26,7 +26,7 @@ double mean_wait_s(const std::string& text, const JobTable& jobs, const Cluster&
   Engine engine(jobs, cluster);
   RunLog log;
   simulate(engine, *policy, log);
-  return compute_metrics(engine, log).avg_wait_s;
+  return *compute_metrics(engine, log).avg_wait_s;
 }
 
 std::vector<double> mean_waits_s(const std::string& policy, const LublinModel& model, double load) {

@@ -52,7 +52,7 @@ class SlurmEvaluation : public testing::Test {
     EvaluationProgress progress;
     const auto outcome = run_evaluation(plan, registry_, 1, progress);
     EXPECT_TRUE(outcome) << outcome.error().to_string();
-    return outcome->windows.front().contestants.front().runs.front().windows.front()->avg_jct_s;
+    return *outcome->windows.front().contestants.front().runs.front().windows.front()->avg_jct_s;
   }
   // What replay says of the same.
   double replayed_jct_s(const EvaluateScenario& evaluation) {
@@ -67,7 +67,7 @@ class SlurmEvaluation : public testing::Test {
     ReplayProgress progress;
     const auto runs = run_replay(*input, registry_, 1, {}, progress);
     EXPECT_TRUE(runs) << runs.error().to_string();
-    return runs->front().metrics.avg_jct_s;
+    return *runs->front().metrics.avg_jct_s;
   }
   std::string refusal(const EvaluateScenario& scenario) {
     const auto checked = check_evaluate_scenario(scenario);
@@ -188,7 +188,7 @@ TEST_F(SlurmEvaluation, ScalesQosByTheirTableInEachWindow) {
   ASSERT_TRUE(outcome) << outcome.error().to_string();
   const auto& windows = outcome->windows.front().contestants.front().runs.front().windows;
   ASSERT_EQ(windows.size(), 2u);
-  EXPECT_NEAR(windows[1]->avg_jct_s, (1000 + 2090 + 1980) / 3.0, 1e-6);
+  EXPECT_NEAR(*windows[1]->avg_jct_s, (1000 + 2090 + 1980) / 3.0, 1e-6);
 }
 
 TEST_F(SlurmEvaluation, TellsOfTheFilesOnce) {

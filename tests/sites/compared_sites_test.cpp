@@ -187,7 +187,7 @@ TEST(ComparedSites, ASweepVariesRoutersAndItsFiguresAreThoseOfFederate) {
     SiteAccount sum;
     for (const SiteAccount& account : run->accounts) sum += account;
     EXPECT_DOUBLE_EQ(*swept.metrics.cost_usd, sum.egress_usd() + sum.rent_usd());
-    EXPECT_NEAR(swept.metrics.avg_wait_s, static_cast<double>(sum.wait_us) / 60e6, 1e-9);
+    EXPECT_NEAR(*swept.metrics.avg_wait_s, static_cast<double>(sum.wait_us) / 60e6, 1e-9);
   }
   EXPECT_NE(result_of(*plan, 0).metrics.avg_wait_s, result_of(*plan, 1).metrics.avg_wait_s);
   const auto lonely =

@@ -39,14 +39,14 @@ TEST(Metrics, OfAHandComputedRun) {
   const WatchedRun run(four_jobs, Cluster::pool(2), Fifo{});
   const Metrics m = compute_metrics(run.engine, run.log);
   EXPECT_EQ(m.jobs, 4u);
-  EXPECT_DOUBLE_EQ(m.avg_jct_s, 63.0 / 4);
-  EXPECT_DOUBLE_EQ(m.median_jct_s, 11);           // of 5, 10, 12, 36
-  EXPECT_DOUBLE_EQ(m.p95_jct_s, 12 + 24 * 0.85);  // position 2.85
-  EXPECT_DOUBLE_EQ(m.p99_jct_s, 12 + 24 * 0.97);  // position 2.97
-  EXPECT_DOUBLE_EQ(m.avg_wait_s, 14.0 / 4);
-  EXPECT_DOUBLE_EQ(m.p99_wait_s, 6 + 2 * 0.97);  // of 0, 0, 6, 8
-  EXPECT_DOUBLE_EQ(m.avg_bounded_slowdown, (1 + 1.2 + 1.2 + 1) / 4);
-  EXPECT_DOUBLE_EQ(m.worst_decile_slowdown, 1.2);  // of one job
+  EXPECT_DOUBLE_EQ(*m.avg_jct_s, 63.0 / 4);
+  EXPECT_DOUBLE_EQ(*m.median_jct_s, 11);           // of 5, 10, 12, 36
+  EXPECT_DOUBLE_EQ(*m.p95_jct_s, 12 + 24 * 0.85);  // position 2.85
+  EXPECT_DOUBLE_EQ(*m.p99_jct_s, 12 + 24 * 0.97);  // position 2.97
+  EXPECT_DOUBLE_EQ(*m.avg_wait_s, 14.0 / 4);
+  EXPECT_DOUBLE_EQ(*m.p99_wait_s, 6 + 2 * 0.97);  // of 0, 0, 6, 8
+  EXPECT_DOUBLE_EQ(*m.avg_bounded_slowdown, (1 + 1.2 + 1.2 + 1) / 4);
+  EXPECT_DOUBLE_EQ(*m.worst_decile_slowdown, 1.2);  // of one job
   EXPECT_DOUBLE_EQ(m.makespan_s, 40);
   EXPECT_DOUBLE_EQ(m.last_end_s, 40);
   EXPECT_DOUBLE_EQ(m.gpu_utilization, 59.0 / 80);
@@ -61,7 +61,7 @@ TEST(Metrics, OfAHandComputedRun) {
 TEST(Metrics, TheWorstDecileIsTheMeanOfTheLargestTenthOfTheSlowdowns) {
   const auto worst_of = [](std::uint32_t jobs, MeasureWindow window = {}) {
     const WatchedRun run(std::vector<Row>(jobs, {0, 10, 1}), Cluster::pool(1), Fifo{}, window);
-    return compute_metrics(run.engine, run.log, window).worst_decile_slowdown;
+    return *compute_metrics(run.engine, run.log, window).worst_decile_slowdown;
   };
   EXPECT_DOUBLE_EQ(worst_of(1), 1);
   EXPECT_DOUBLE_EQ(worst_of(10), 10);
@@ -82,14 +82,14 @@ TEST(Metrics, FinishTimeRatiosCompareWithAnEqualShare) {
     squares += expected[i] * expected[i];
   }
   const Metrics m = compute_metrics(run.engine, run.log);
-  EXPECT_DOUBLE_EQ(m.max_finish_time_ratio, expected[1]);
-  EXPECT_DOUBLE_EQ(m.jain_fairness, sum * sum / (4 * squares));
+  EXPECT_DOUBLE_EQ(*m.max_finish_time_ratio, expected[1]);
+  EXPECT_DOUBLE_EQ(*m.jain_fairness, sum * sum / (4 * squares));
 }
 
 TEST(Metrics, AJobWithoutWorkHasNoFinishTimeRatio) {
   const WatchedRun run({{0, 0, 1}, {0, 5, 1}}, Cluster::pool(2), Fifo{});
   EXPECT_FALSE(finish_time_ratio(run.engine, run.log, JobId{0}).has_value());
-  EXPECT_DOUBLE_EQ(compute_metrics(run.engine, run.log).jain_fairness, 1);
+  EXPECT_DOUBLE_EQ(*compute_metrics(run.engine, run.log).jain_fairness, 1);
 }
 
 TEST(Metrics, PreemptionCostsAreHeldButNotUseful) {
@@ -99,7 +99,7 @@ TEST(Metrics, PreemptionCostsAreHeldButNotUseful) {
   const std::vector<Row> rows{{0, 10, 1}, {2, 3, 1}};
   const WatchedRun run(rows, Cluster::pool(1), ShortestRemaining(false), {}, options);
   const Metrics m = compute_metrics(run.engine, run.log);
-  EXPECT_DOUBLE_EQ(m.avg_wait_s, 3.0 / 2);
+  EXPECT_DOUBLE_EQ(*m.avg_wait_s, 3.0 / 2);
   EXPECT_DOUBLE_EQ(m.gpu_allocation, 1);
   EXPECT_DOUBLE_EQ(m.gpu_utilization, 13.0 / 20);
   EXPECT_EQ(m.preemptions, 1u);
@@ -138,7 +138,7 @@ TEST(Metrics, OfAMeasureWindow) {
   const WatchedRun run(four_jobs, Cluster::pool(2), Fifo{}, window);
   const Metrics m = compute_metrics(run.engine, run.log, window);
   EXPECT_EQ(m.jobs, 2u);
-  EXPECT_DOUBLE_EQ(m.avg_jct_s, 24);
+  EXPECT_DOUBLE_EQ(*m.avg_jct_s, 24);
   EXPECT_DOUBLE_EQ(m.makespan_s, 38);  // from 2 to 40
   // Held from 2 on: 2 GPUs until 14, 1 until 20, 2 until 25, 1 until 40; nothing held is lost.
   EXPECT_DOUBLE_EQ(m.gpu_allocation, (2 * 12 + 6 + 10 + 15) / 76.0);

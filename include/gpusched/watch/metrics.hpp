@@ -162,17 +162,19 @@ class RunLog {
 /// The numbers of a run, over the measured jobs. Names are the keys that files and reports use.
 struct Metrics {
   /// Measured jobs. Averages, percentiles and ratios over jobs leave out those that users cancel at some time, under
-  /// all policies alike, and those that the policy cancelled (Engine::may_be_cancelled).
+  /// all policies alike, those that limits refuse and those that the policy cancelled (Engine::may_be_cancelled). They
+  /// are nothing where no job is left.
   std::uint32_t jobs = 0;
-  double avg_jct_s = 0;     ///< job completion time: end - submission
-  double median_jct_s = 0;  ///< 50th percentile of the completion times
-  double p95_jct_s = 0;     ///< 95th percentile
-  double p99_jct_s = 0;     ///< 99th percentile
-  double avg_wait_s = 0;    ///< wait: completion time less the time spent running, so queueing after preemptions counts
-  double p99_wait_s = 0;    ///< 99th percentile of the waits
-  double avg_bounded_slowdown = 0;  ///< max(1, jct / max(work, 10 s)) (Feitelson and Rudolph, JSSPP 1998)
+  std::optional<double> avg_jct_s = {};     ///< job completion time: end - submission
+  std::optional<double> median_jct_s = {};  ///< 50th percentile of the completion times
+  std::optional<double> p95_jct_s = {};     ///< 95th percentile
+  std::optional<double> p99_jct_s = {};     ///< 99th percentile
+  /// Wait: completion time less the time spent running, so queueing after preemptions counts.
+  std::optional<double> avg_wait_s = {};
+  std::optional<double> p99_wait_s = {};            ///< 99th percentile of the waits
+  std::optional<double> avg_bounded_slowdown = {};  ///< max(1, jct / max(work, 10 s)) (Feitelson and Rudolph, 1998)
   /// Mean bounded slowdown of the worst-treated tenth of the jobs: the n / 10 of the largest, rounded up.
-  double worst_decile_slowdown = 0;
+  std::optional<double> worst_decile_slowdown = {};
   double makespan_s = 0;  ///< first submission to last end
   double last_end_s = 0;  ///< on the trace's clock
   /// The useful part of gpu_allocation: GPU time that advanced jobs (Engine::gpu_time), so without preemption costs
@@ -191,12 +193,12 @@ struct Metrics {
   std::optional<double> gpu_fragmentation = {};
   /// Jain's index (sum x)^2 / (n sum x^2) over the finish-time ratios: 1 = all jobs are slowed alike (Jain, Chiu and
   /// Hawe, DEC TR-301, 1984).
-  double jain_fairness = 1;
+  std::optional<double> jain_fairness = {};
   /// The largest finish-time ratio. Of a job: completion time / (work x contention), after Themis (Mahajan et al., NSDI
   /// 2020, section 3), where an equal share of a contended cluster would stretch the work by the contention: the mean
   /// over the job's life of max(1, GPUs asked for / GPUs there are). Above 1: worse off than with a share of its own.
   /// Jobs without work have none.
-  double max_finish_time_ratio = 0;
+  std::optional<double> max_finish_time_ratio = {};
   std::uint64_t events = 0;  ///< of the whole run: submissions, finishes, retries, wakes and what failures bring
   /// Where the rest of the GPU time went, as shares like gpu_utilization; nothing: it is not counted, because stopping
   /// a job costs nothing and nodes do not fail. Idle is what is left of 1 - gpu_allocation after gpu_withheld.
@@ -403,7 +405,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   detail::WideInt jct_sum = 0, wait_sum = 0;
   double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, refused = 0;
   double cancelled = 0, cancelled_by_policy = 0;
-  double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
+  double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0, largest_ratio = 0;
   std::uint32_t ratios = 0;
   Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
   for (std::uint32_t i = window.first; i < end; ++i) {
@@ -428,11 +430,12 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     if (const auto ratio = finish_time_ratio(engine, log, job)) {
       ratio_sum += *ratio;
       ratio_squares += *ratio * *ratio;
-      metrics.max_finish_time_ratio = std::max(metrics.max_finish_time_ratio, *ratio);
+      largest_ratio = std::max(largest_ratio, *ratio);
       ++ratios;
     }
   }
   detail::add_averages(metrics, values, waits, slowdowns, jct_sum, wait_sum, slowdown_sum);
+  if (ratios > 0) metrics.max_finish_time_ratio = largest_ratio;
   if (ratio_squares > 0) metrics.jain_fairness = ratio_sum * ratio_sum / (ratios * ratio_squares);
   metrics.last_end_s = to_seconds(last_end);
   metrics.makespan_s = to_seconds(last_end - jobs.submit(JobId{window.first}));

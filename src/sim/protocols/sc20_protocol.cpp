@@ -275,7 +275,7 @@ Sc20Result result_of(const Engine& engine, const RunLog& log) {
   }
   const double span =
       to_seconds(last_start - jobs.submit(JobId{0})) * static_cast<double>(engine.view().cluster().total_gpus());
-  return {.avg_bounded_slowdown = compute_metrics(engine, log).avg_bounded_slowdown,
+  return {.avg_bounded_slowdown = compute_metrics(engine, log).avg_bounded_slowdown.value(),
           .utilization = span > 0 ? work_s / span : 0};
 }
 

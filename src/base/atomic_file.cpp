@@ -61,6 +61,13 @@ const char* write_new_file(const std::string& path, const PieceSource& source) {
   return write_all(file, source, true) ? nullptr : "write";
 }
 
+Result<void> write_output(const std::string& path, std::string_view text) {
+  if (path != "-") return replace_file(path, text);
+  std::fflush(stdout);
+  errno = write_text(STDOUT_FILENO, text);
+  return errno == 0 ? Result<void>() : cannot("write", "standard output");
+}
+
 Result<void> replace_file(const std::string& path, std::string_view text) {
   std::error_code ignored;
   const fs::file_status there = fs::status(path, ignored);

@@ -15,6 +15,9 @@ namespace gpusched {
 /// to directly.
 Result<void> replace_file(const std::string& path, std::string_view text);
 
+/// As replace_file(), and "-" is standard output.
+Result<void> write_output(const std::string& path, std::string_view text);
+
 /// Writes `text` into a file that this call makes, through no link, and onto the disk. Returns the step that failed,
 /// "create" or "write", with the reason in errno; null when all is written.
 const char* write_new_file(const std::string& path, std::string_view text);

@@ -53,14 +53,13 @@ int validate(const TraceArguments& arguments) {
 int convert(const TraceArguments& arguments) {
   const auto trace = read_trace(arguments.path, arguments.read);
   if (!trace) return complain(trace.error());
-  const std::string out = arguments.out == "-" ? "/dev/stdout" : arguments.out;
-  const auto notes = convert_trace(trace->jobs, arguments.to, out);
-  if (!notes) return complain(notes.error(), notes.error().file == out ? exit_failed : exit_bad_input);
+  const auto written = convert_trace(trace->jobs, arguments.to, arguments.out);
+  if (!written) return complain(written.error(), written.error().file.empty() ? exit_bad_input : exit_failed);
   for (const std::string& line : left_out_lines(trace->report)) note(line);
-  for (const std::string& line : *notes) note(line);
+  for (const std::string& line : written->notes) note(line);
   // The trace itself may have gone to standard output.
-  std::fprintf(out == "/dev/stdout" ? stderr : stdout, "%s: %s jobs\n", arguments.out.c_str(),
-               human_count(trace->jobs.size()).c_str());
+  const bool is_printed = arguments.out == "-" || arguments.out == "/dev/stdout";
+  std::fprintf(is_printed ? stderr : stdout, "%s: %s\n", arguments.out.c_str(), counted(written->jobs, "job").c_str());
   return exit_done;
 }
 

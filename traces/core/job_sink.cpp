@@ -11,7 +11,7 @@ namespace gpusched {
 void JobSink::add(const JobRecord& record, std::uint64_t line) {
   JobRecord job = named_(record);
   count_mig_slices(job.shape, job.gpu_spec);
-  if (job.work == unknown_work) return hold(job, line);
+  if (is_unknown_work(job.work)) return hold(job, line);
   if (!filter.keeps_job(job)) return drop(left_out_by_filter, line);
   const Time from = std::min(job.submit, job.start);
   const Time until = later_by(job.start == Time::max() ? job.submit : std::max(job.submit, job.start), job.work);
@@ -26,7 +26,9 @@ void JobSink::add(const JobRecord& record, std::uint64_t line) {
   jobs_.add(job);
   if (options.backlog) works_.push_back(job.work);
   if (log != nullptr) {
-    log->jobs.push_back({std::string(job.id), job.submit, job.work, job.estimate, job.shape.gpu_milli(), line});
+    const Time longest = job.attempts.empty() ? job.work : *std::max_element(job.attempts.begin(), job.attempts.end());
+    log->jobs.push_back(
+        {std::string(job.id), job.submit, job.work, job.estimate, longest, job.shape.gpu_milli(), line});
   }
 }
 
@@ -68,9 +70,10 @@ const char* JobSink::why_left_out(JobRecord& job, const LoggedTimes& times, cons
   const bool is_waiting = judged.fate == JobFate::still_waits;
   if (is_waiting || judged.fate == JobFate::still_runs) {
     if (options.backlog) {
-      backlog_ += jobs;
       const bool limited = job.estimate != Time::max();
-      job.work = limited ? std::max(job.estimate, times.elapsed == Time::max() ? Time{} : times.elapsed) : unknown_work;
+      const Time ran = times.elapsed == Time::max() ? Time{} : times.elapsed;
+      backlog_ += limited ? jobs : 0;
+      job.work = limited ? std::max(job.estimate, ran) : unknown_work(ran);
       return nullptr;
     }
     if (job.estimate == Time::max()) return is_waiting ? still_waiting : still_running;
@@ -140,7 +143,7 @@ void JobSink::finish() {
          {&job.id, &job.user, &job.group, &job.vc, &job.qos, &job.name, &job.gpu_spec, &job.family}) {
       *name = held.names[next++];
     }
-    job.work = median;
+    job.work = std::max(median, ran_of_unknown_work(job.work));
     if (any_ended) {
       add(job, held.line);
     } else {
@@ -150,7 +153,7 @@ void JobSink::finish() {
   if (any_ended && !held_.empty()) {
     report.notes.push_back(counted(held_.size(), "job of the backlog has", "jobs of the backlog have") +
                            " no time limit: their run time is the median of the others, " +
-                           human_duration(to_seconds(median)));
+                           human_duration(to_seconds(median)) + ", or what they ran where that is more");
   }
   if (!qos.empty()) {
     for (std::string& line : qos.notes()) report.notes.push_back(std::move(line));
@@ -162,8 +165,10 @@ void JobSink::finish() {
        "jobs have times that a clock moved which was put back meanwhile");
   note(start_not_recorded_, "job ran, but its start is not set: it has no recorded waiting",
        "jobs ran, but their starts are not set: they have no recorded waiting");
-  note(backlog_, "job had not ended when the log was written: its time limit is taken as its run time",
-       "jobs had not ended when the log was written: their time limits are taken as their run times");
+  note(backlog_,
+       "job had not ended when the log was written: its time limit, or what it ran where that is more, is its run time",
+       "jobs had not ended when the log was written: their time limits, or what they ran where that is more, are their "
+       "run times");
 }
 
 }  // namespace gpusched

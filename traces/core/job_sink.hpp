@@ -25,6 +25,7 @@ struct ReadLog {
   struct Job {
     std::string id;  ///< empty: the trace has none
     Time submit{}, work{}, estimate{};
+    Time longest{};  ///< attempt: what its estimate is of
     MilliGpu gpu_milli = 0;
     std::uint64_t line = 0;
   };
@@ -45,8 +46,13 @@ inline constexpr const char* still_waiting = "still waiting at the end of the tr
 inline constexpr const char* still_running = "still running at the end of the trace";
 /// \}
 
-/// The work of a job of the backlog whose time limit is not known: JobSink::finish() puts another in its place.
-inline constexpr Time unknown_work = Time::max();
+/// The work of a job of the backlog that ran for so long, at most ten years, and whose time limit is not known: beyond
+/// all known ones. JobSink::finish() puts another in its place.
+/// \{
+constexpr Time unknown_work(Time ran) { return Time::max() - (ran < ten_years ? ran : ten_years); }
+constexpr bool is_unknown_work(Time work) { return work >= unknown_work(ten_years); }
+constexpr Time ran_of_unknown_work(Time work) { return Time::max() - work; }
+/// \}
 
 /// Where a record stands, and what its times are called there; for messages.
 struct RecordPlace {
@@ -71,7 +77,7 @@ class JobSink {
   void take_bad_rows(const JobSink& part);
 
   /// Gives `job` its start and its work, by the one check of times. Where it did not run, the reason for leaving it
-  /// out; with ReadOptions::backlog a job that still waits or runs has its estimate as its work, or unknown_work. The
+  /// out; with ReadOptions::backlog a job that still waits or runs has its estimate as its work, or unknown_work(). The
   /// record stands for `jobs`. Precondition: `times` are not bad.
   const char* why_left_out(JobRecord& job, const LoggedTimes& times, const JudgedTimes& judged, std::uint64_t jobs = 1);
   /// The same for a reader without columns: judges the times, counts a record that is left out or bad, and is true when

@@ -337,7 +337,7 @@ void LoggedRuns::add_backlog(const Job& job) {
   const LoggedRun& run = **std::find_if(last.runs.begin(), last.runs.end(), has_not_ended);
   JobRecord record{.estimate = run.estimate};
   const std::vector<std::string> ids = ids_of_array(job.id);
-  const char* const reason = sink_.why_left_out(record, run.times, run.judged, std::max<std::size_t>(ids.size(), 1));
+  const char* const reason = sink_.why_left_out(record, run.times, run.judged, ids.size());
   if (reason != nullptr) return drop(job, reason);
   for (const LoggedRun* other : job.runs) {
     if (std::find(last.runs.begin(), last.runs.end(), other) == last.runs.end()) {
@@ -359,12 +359,10 @@ void LoggedRuns::add_backlog(const Job& job) {
 
 void LoggedRuns::add_job(const Job& job, const Attempts& attempts) {
   const std::vector<const LoggedRun*>& first = attempts.front();
-  const bool unknown_share = std::any_of(job.runs.begin(), job.runs.end(), [](const LoggedRun* run) {
+  const bool has_share = std::any_of(job.runs.begin(), job.runs.end(), [](const LoggedRun* run) {
     return run->demand.shares && run->demand.gpu_count() == 0;
   });
-  if (unknown_share) {
-    return drop(job, "asks for gres/shard or gres/mps: how much of a GPU that is, the log does not tell");
-  }
+  if (has_share) return drop(job, unknown_share);
   if (most_tasks_of(first) > most_tasks) return drop(job, "asks for more than 1,000,000,000 GPUs or nodes");
   const Gang gang = joint_gang(first);
   if (static_cast<double>(gang.shape.cpu_milli_per_task) > most_cores * 1000 ||

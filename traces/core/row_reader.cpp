@@ -307,7 +307,7 @@ Time RowReader::seconds(Column column) {
 }
 
 void RowReader::read_after(Column after, Column delay, std::vector<std::string>& ids, JobRecord& job) {
-  split_ids(text(after), ids);
+  split_ids(is_blank(after) ? std::string_view() : text(after), ids);
   job.after = ids;
   if (!delay || is_blank(delay)) return;
   job.after_delay = seconds(delay);

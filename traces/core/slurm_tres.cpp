@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "src/base/field_parser.hpp"
+#include "src/base/letter_case.hpp"
 #include "traces/core/slurm_gpus.hpp"
 
 namespace gpusched {
@@ -26,12 +27,12 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
-// What the database calls a resource by its number.
-std::string_view name_of_number(std::string_view name) {
+// What the database calls a resource by its number, and users without its kind.
+std::string_view full_name(std::string_view name) {
   if (name == "1") return "cpu";
   if (name == "2") return "mem";
   if (name == "4") return "node";
-  if (name == "1001") return "gres/gpu";
+  if (name == "1001" || name == "gpu") return "gres/gpu";
   return name;
 }
 
@@ -90,7 +91,7 @@ std::optional<SlurmTres> parse_slurm_tres(std::string_view text) {
     const std::string_view part = take_part(text, ',');
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
-    const std::string_view name = name_of_number(trim(part.substr(0, equals)));
+    const std::string_view name = full_name(trim(part.substr(0, equals)));
     const std::string_view value = part.substr(equals + 1);
     if (name == "mem") {
       const auto memory = parse_slurm_memory_mib(value);
@@ -108,11 +109,15 @@ std::optional<SlurmTres> parse_slurm_gres(std::string_view text) {
   while (!text.empty()) {
     std::string_view part = trim(take_part(text, ','));
     part = part.substr(0, part.find('('));
+    if (part.starts_with("PER_SOCKET:") || part.starts_with("PER_TASK:") || parse_number(part)) return std::nullopt;
+    if (part.starts_with("PER_JOB:")) gres.of_job = true;
+    if (part.starts_with("PER_JOB:") || part.starts_with("PER_NODE:")) take_part(part, ':');
     if (part.starts_with("gres:") || part.starts_with("gres/")) part.remove_prefix(5);
-    const std::string_view name = take_part(part, ':');
+    const std::string name = lower_case(part.substr(0, part.find_first_of(":=")));
+    part.remove_prefix(std::min(name.size() + 1, part.size()));
     if (name == "shard" || name == "mps") gres.shares = true;
     if (name != "gpu") continue;
-    const std::size_t colon = part.rfind(':');
+    const std::size_t colon = part.find_last_of(":=");
     const std::string_view last = part.substr(colon == std::string_view::npos ? 0 : colon + 1);
     const auto count = parse_integer(last);
     const std::string_view type = count ? part.substr(0, colon == std::string_view::npos ? 0 : colon) : part;

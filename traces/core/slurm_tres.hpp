@@ -27,6 +27,7 @@ struct SlurmTres {
   std::int64_t cores = 0;
   std::int64_t memory_mib = 0;
   std::int64_t nodes = 0;
+  bool of_job = false;  ///< of parse_slurm_gres(): what the whole job asks for, where others say what a node does
   bool shares = false;  ///< gres/shard or gres/mps, whose size the log does not tell
 
   [[nodiscard]] std::int64_t gpu_count() const;
@@ -55,9 +56,14 @@ class SlurmTresParts {
 /// NAME=VALUE with a value of the kind that the name has.
 std::optional<SlurmTres> parse_slurm_tres(std::string_view text);
 
-/// Reads the GPUs of "gpu:2", "gpu:a100:2(S:0-1),shard:4" or "gpu(IDX:0,2)"; an entry without a count is one. Nothing
-/// when a count is none.
+/// Reads the GPUs of "gpu:2", "gpu:a100:2(S:0-1),shard:4", "gpu(IDX:0,2)", "gpu=2", "PER_NODE:gpu:4" or
+/// "PER_JOB:gpu:a100:2"; an entry without a count is one. Nothing when a count is none, an entry is a number alone, or
+/// it is of a socket or task, whose number the log does not tell.
 std::optional<SlurmTres> parse_slurm_gres(std::string_view text);
+
+/// Why a job is left out that asks for `shares` and no GPU.
+inline constexpr const char* unknown_share =
+    "asks for gres/shard or gres/mps: how much of a GPU that is, the log does not tell";
 
 /// "64G" -> MiB; a number alone is megabytes. With the `n` (a node) or `c` (a core) of older ReqMem left out.
 std::optional<std::int64_t> parse_slurm_memory_mib(std::string_view text);

@@ -29,10 +29,12 @@ std::string gpu_memory_text(double gib) {
 struct Gpus {
   MilliGpu milli = 0;
   std::string types = {};
+  bool is_unknown_share = false;
 };
 
 Gpus of_resources(const SlurmTres& resources) {
   Gpus gpus{.milli = resources.gpu_count() * whole_gpu};
+  gpus.is_unknown_share = resources.shares && gpus.milli == 0;
   std::set<std::string> types;
   for (const SlurmGpus& kind : resources.gpus) {
     types.insert(kind.model + (kind.model.empty() || kind.profile.empty() ? "" : "_") + kind.profile);
@@ -108,6 +110,7 @@ Result<void> read_any_csv(ReadContext& context) {
     const bool may_lack_duration = end || (start && row.is_blank(start));
     if (duration && !(may_lack_duration && row.is_blank(duration))) times.elapsed = row.seconds(duration);
     const Gpus demand = read_gpus(row, gpus, gpu_text);
+    if (demand.is_unknown_share) return row.drop(unknown_share);
     if (tasks) {
       job.shape.tasks = static_cast<std::uint32_t>(row.integer(tasks, 1));
       job.shape.gpu_milli_per_task = demand.milli;
@@ -123,14 +126,15 @@ Result<void> read_any_csv(ReadContext& context) {
     if (memory) job.shape.memory_mib_per_task = rounded_up(memory, mib, most_memory_mib);
     job.estimate = row.seconds_if(estimate);
     job.deadline = row.instant_if(deadline);
-    if (qos) job.priority = context.qos.priority(row.text(qos));
+    const auto name_in = [&row](Column column) { return row.is_blank(column) ? std::string_view() : row.text(column); };
+    if (qos) job.priority = context.qos.priority(name_in(qos));
     if (priority && !row.is_blank(priority)) job.priority = static_cast<std::int32_t>(row.integer(priority));
-    job.user = row.text(user);
-    job.group = row.text(group);
-    job.vc = row.text(vc);
-    job.qos = row.text(qos);
-    job.name = row.text(name);
-    job.family = row.text(family);
+    job.user = name_in(user);
+    job.group = name_in(group);
+    job.vc = name_in(vc);
+    job.qos = name_in(qos);
+    job.name = name_in(name);
+    job.family = name_in(family);
     std::string gpu_spec(gpu_type && !row.is_blank(gpu_type) ? row.text(gpu_type) : std::string_view(demand.types));
     if (gpu_memory && !row.is_blank(gpu_memory)) gpu_spec += gpu_memory_text(row.number(gpu_memory, 1e6 / gib) * gib);
     job.gpu_spec = gpu_spec;

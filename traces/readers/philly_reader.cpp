@@ -147,6 +147,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
     std::int64_t gpus = job_.gpus;
     JobRecord job{.id = job_.id, .submit = instant("submitted_time", job_.submitted)};
     Time first_start = Time::max();
+    runs_.clear();
     works_.clear();
     for (const Attempt& attempt : job_.attempts) {
       gpus = std::max(gpus, attempt.gpus);
@@ -158,9 +159,13 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
         note_error("end_time",
                    "expected an end not before the start " + attempt.start + ", found '" + attempt.end + "'");
       }
-      if (works_.empty()) first_start = start;
-      works_.push_back(judged.work);
-      job.work = later_by(job.work, works_.back());
+      runs_.emplace_back(start, judged.work);
+    }
+    std::stable_sort(runs_.begin(), runs_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (!runs_.empty()) first_start = runs_.front().first;
+    for (const auto& [start, work] : runs_) {
+      works_.push_back(work);
+      job.work = later_by(job.work, work);
     }
     if (name_text(job_.id).empty()) note_error("jobid", "missing");
     if (job_error_) {
@@ -190,7 +195,8 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
   std::vector<Place> path_;
   std::string key_;
   PhillyJob job_;
-  std::vector<Time> works_;
+  std::vector<std::pair<Time, Time>> runs_;  // of the present job's attempts: start and run time
+  std::vector<Time> works_;                  // of these, in order
   std::optional<Error> job_error_;
   std::optional<Error> error_;
 };

@@ -79,8 +79,9 @@ SlurmTres demand_of(RowReader& row, const SacctColumns& columns) {
   const std::int64_t nodes = columns.nodes && !row.is_blank(columns.nodes) ? row.integer(columns.nodes) : 0;
   if (row.bad()) return {};
   if (requested->gpu_count() == 0 && allocated->gpu_count() == 0) {
-    requested->gpus = gres_requested->gpus;  // of a node
-    for (SlurmGpus& kind : requested->gpus) kind.count *= std::max<std::int64_t>(nodes, 1);
+    requested->gpus = gres_requested->gpus;
+    const std::int64_t parts = gres_requested->of_job ? 1 : std::max<std::int64_t>(nodes, 1);
+    for (SlurmGpus& kind : requested->gpus) kind.count *= parts;
     allocated->gpus = gres_allocated->gpus;
     requested->shares = requested->shares || gres_requested->shares || gres_allocated->shares;
   }
@@ -96,13 +97,22 @@ SlurmTres demand_of(RowReader& row, const SacctColumns& columns) {
   return demand;
 }
 
+// INVALID is what sacct prints where it cannot tell.
+bool is_no_limit(std::string_view text) {
+  return text == "UNLIMITED" || text == "Partition_Limit" || text == "INVALID";
+}
+
 Time time_limit(RowReader& row, const SacctColumns& columns) {
   if (columns.limit_raw && !is_unknown(row.text(columns.limit_raw))) {
-    const auto minutes = parse_integer(row.text(columns.limit_raw));
+    const std::string_view text = row.text(columns.limit_raw);
+    const auto minutes = parse_integer(text);
+    if (!minutes && !is_no_limit(text)) row.expect(columns.limit_raw, "a number of minutes, or UNLIMITED");
     const bool is_limit = minutes && *minutes >= 0 && *minutes < 1'000'000'000;
-    return is_limit ? whole_seconds(*minutes * 60) : Time::max();  // UNLIMITED, Partition_Limit
+    return is_limit ? whole_seconds(*minutes * 60) : Time::max();
   }
-  const auto span = columns.limit ? parse_slurm_span(row.text(columns.limit)) : std::nullopt;
+  if (!columns.limit || is_unknown(row.text(columns.limit))) return Time::max();
+  const auto span = parse_slurm_span(row.text(columns.limit));
+  if (!span && !is_no_limit(row.text(columns.limit))) row.expect(columns.limit, "a span like 1-02:03:04, or UNLIMITED");
   return span.value_or(Time::max());
 }
 
@@ -167,7 +177,7 @@ bool begins_sacct_row(std::string_view first_field) {
          first_field.find_first_not_of("0123456789_+.[]-%:,abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
 }
 
-constexpr char sacct_separators[] = {'|', ',', ';', '\t'};
+constexpr char sacct_separators[] = {'|', ',', ';', '\t', '^', '~', '#', '@', '%', '$', '!', '&', '*', '\x1f'};
 
 bool is_sacct_header(std::string_view head, char separator) {
   const bool has_id = header_has(head, {"JobID"}, separator) || header_has(head, {"JobIDRaw"}, separator);
@@ -229,8 +239,14 @@ Result<void> read_sacct(ReadContext& context) {
   const SacctColumns columns = find_columns(rows);
   LoggedRuns jobs(context);
   const auto outcome = for_each_row(rows, context, [&](RowReader& row) {
-    if (row.text(columns.id).find('.') != std::string_view::npos) return row.drop("step of a job");
+    const std::string_view id = row.text(columns.id);  // Slurm cuts a long list of waiting tasks: 17_[1,3,...]
+    if (id.substr(0, id.find('[')).find('.') != std::string_view::npos) return row.drop("step of a job");
     SacctRow entry = read_run(row, columns);
+    const bool is_demand_known =
+        columns.requested || columns.requested_gres || entry.judged.fate != JobFate::still_waits;
+    if (context.options.backlog && !is_demand_known) {
+      return row.drop("waits, and without ReqTRES the log does not say for how many GPUs");
+    }
     if (!row.bad()) jobs.add(std::move(entry.run), entry.judged);
   });
   if (outcome) jobs.finish();

@@ -6,6 +6,10 @@
 // for the think time behind it (field 18). Fields beyond the 18 that some archives add are not read.
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
@@ -117,6 +121,32 @@ JobRecord job_of(const SwfRow& row, const std::vector<std::string_view>& fields)
   return job;
 }
 
+// A job that waits for another one.
+struct Following {
+  std::string job;
+  bool thinks = false;
+};
+
+// Who waits for a job that was left out, or that the log does not have, does not wait.
+void note_following(const std::vector<Following>& following, const std::set<std::string, std::less<>>& kept,
+                    std::vector<std::string>& notes) {
+  std::uint64_t waiting = 0, thinking = 0;
+  for (const Following& one : following) {
+    if (!kept.contains(one.job)) continue;
+    ++waiting;
+    thinking += one.thinks ? 1 : 0;
+  }
+  if (waiting > 0) {
+    notes.push_back(counted(waiting, "job waits", "jobs wait") + " for the end of a preceding one (field 17)" +
+                    (thinking > 0 ? ", " + std::to_string(thinking) + " of them with a think time (field 18)" : ""));
+  }
+  const std::uint64_t missing = following.size() - waiting;
+  if (missing > 0) {
+    notes.push_back(counted(missing, "job names", "jobs name") +
+                    " a preceding one (field 17) that the log lacks or that is left out, and wait for nobody");
+  }
+}
+
 }  // namespace
 
 Result<void> read_swf(ReadContext& context) {
@@ -125,7 +155,9 @@ Result<void> read_swf(ReadContext& context) {
   std::vector<std::string_view> fields;
   std::vector<std::string> predecessor(1);
   std::int64_t nodes = 0;
-  std::uint64_t longer = 0, following = 0, thinking = 0;
+  std::uint64_t longer = 0;
+  std::vector<Following> following;
+  std::set<std::string, std::less<>> kept;
   while (context.file.next_line(line)) {
     if (trim(line).empty()) continue;
     if (line.starts_with(';')) {
@@ -153,25 +185,21 @@ Result<void> read_swf(ReadContext& context) {
     if ((*row)[preceding_job] > 0) {
       predecessor.front() = fields[preceding_job - 1];
       job.after = predecessor;
-      ++following;
-      if ((*row)[think_time] > 0) {
-        job.after_delay = from_seconds((*row)[think_time]);
-        ++thinking;
-      }
+      if ((*row)[think_time] > 0) job.after_delay = from_seconds((*row)[think_time]);
     }
     const RecordPlace place{
         .file = context.file.path(), .line = at, .submit = "field 2", .start = "field 3", .end = "field 4"};
-    if (context.take_times(job, times_of(*row), place)) context.add(job, at);
+    if (!context.take_times(job, times_of(*row), place)) continue;
+    context.add(job, at);
+    kept.emplace(job.id);
+    if (!job.after.empty()) following.push_back({predecessor.front(), job.after_delay > Time{}});
   }
   if (context.report.machine_gpus == 0) context.report.machine_gpus = nodes;
   context.ignore_missing_predecessors();
   std::vector<std::string>& notes = context.report.notes;
   if (longer > 0)
     notes.push_back(counted(longer, "row has", "rows have") + " more than 18 fields; the first 18 are read");
-  if (following > 0) {
-    notes.push_back(counted(following, "job waits", "jobs wait") + " for the end of a preceding one (field 17)" +
-                    (thinking > 0 ? ", " + std::to_string(thinking) + " of them with a think time (field 18)" : ""));
-  }
+  note_following(following, kept, notes);
   if (context.file.failure()) return Unexpected{*context.file.failure()};
   return {};
 }

@@ -148,7 +148,7 @@ TraceText write_native(const JobTable& jobs) {
     for (const OptionalColumn& column : columns) text += "," + column.value(jobs, job);
     text += "\n";
   }
-  return {.text = std::move(text), .notes = {}};
+  return {.text = std::move(text), .jobs = jobs.size(), .notes = {}};
 }
 
 TraceText write_swf(const JobTable& jobs) {
@@ -176,7 +176,9 @@ TraceText write_swf(const JobTable& jobs) {
     ++written;
     const std::string processors_text = std::to_string(processors);
     const bool has_estimate = jobs.estimate(job) != Time::max();
-    rows += std::to_string(numbers[i]) + " " + exact_seconds(jobs.submit(job) - first) + " -1 " +
+    const bool has_start = jobs.start(job) != Time::max();
+    rows += std::to_string(numbers[i]) + " " + exact_seconds(jobs.submit(job) - first) + " " +
+            (has_start ? exact_seconds(std::max(jobs.start(job) - jobs.submit(job), Time{})) : "-1") + " " +
             exact_seconds(jobs.work(job)) + " " + processors_text + " -1 -1 " + processors_text + " " +
             (has_estimate ? exact_seconds(jobs.estimate(job)) : "-1") + " -1 " +
             std::to_string(swf_status(jobs.status(job))) + " " + swf_number(jobs.user(job)) + " " +
@@ -188,6 +190,7 @@ TraceText write_swf(const JobTable& jobs) {
   TraceText swf{.text = "; Version: 2.2\n; Conversion: gpusched, one processor for each GPU\n; MaxJobs: " +
                         std::to_string(written) + "\n; MaxRecords: " + std::to_string(written) +
                         "\n; UnixStartTime: " + exact_seconds(first) + "\n" + rows,
+                .jobs = written,
                 .notes = {}};
   if (ids.empty() && jobs.size() > 0)
     swf.notes.emplace_back("ids are not distinct positive numbers; jobs are renumbered from 1");
@@ -202,15 +205,14 @@ TraceText write_swf(const JobTable& jobs) {
 
 std::vector<std::string> writable_trace_formats() { return {"native", "swf"}; }
 
-Result<std::vector<std::string>> convert_trace(const JobTable& jobs, const std::string& format,
-                                               const std::string& path) {
+Result<TraceText> convert_trace(const JobTable& jobs, const std::string& format, const std::string& path) {
   if (format != "native" && format != "swf") {
     return unexpected("cannot write format '" + format + "'" + suggest_nearest(format, writable_trace_formats()) +
                       "; expected native or swf");
   }
   TraceText trace = format == "swf" ? write_swf(jobs) : write_native(jobs);
-  if (auto written = replace_file(path, trace.text); !written) return Unexpected{written.error()};
-  return std::move(trace.notes);
+  if (auto written = write_output(path, trace.text); !written) return Unexpected{written.error()};
+  return trace;
 }
 
 }  // namespace gpusched

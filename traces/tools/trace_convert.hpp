@@ -12,9 +12,10 @@
 
 namespace gpusched {
 
-/// The text of a trace file, and notes on what the format cannot express.
+/// The text of a trace file, how many jobs it holds, and notes on what the format cannot express.
 struct TraceText {
   std::string text;
+  std::uint64_t jobs = 0;
   std::vector<std::string> notes;
 };
 
@@ -23,17 +24,16 @@ struct TraceText {
 TraceText write_native(const JobTable& jobs);
 
 /// The Standard Workload Format 2.2. GPUs become processors, a share of a GPU a whole one; times count from the first
-/// submission (UnixStartTime in the header); users, groups and virtual clusters become numbers in order of first
-/// appearance. Jobs without a GPU are left out. Ids that are not distinct positive numbers become 1, 2, ... The notes
-/// say how many jobs each of these touched.
+/// submission (UnixStartTime in the header), recorded starts become waits; users, groups and virtual clusters become
+/// numbers in order of first appearance. Jobs without a GPU are left out. Ids that are not distinct positive numbers
+/// become 1, 2, ... The notes say how many jobs each of these touched.
 TraceText write_swf(const JobTable& jobs);
 
 /// Formats that convert_trace() writes: "native", "swf".
 std::vector<std::string> writable_trace_formats();
 
-/// Writes the trace to `path` in `format` under a temporary name, then renames. Returns the notes. Errors: unknown
+/// Writes the trace to `path` ("-": standard output) in `format` under a temporary name, then renames. Errors: unknown
 /// format (with the nearest name), or the file cannot be written.
-Result<std::vector<std::string>> convert_trace(const JobTable& jobs, const std::string& format,
-                                               const std::string& path);
+Result<TraceText> convert_trace(const JobTable& jobs, const std::string& format, const std::string& path);
 
 }  // namespace gpusched

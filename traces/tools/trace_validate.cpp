@@ -37,10 +37,10 @@ void check_job(const ReadLog::Job& job, const ReadLog::Job* above, std::int64_t 
                             " before the job of the line above"});
   }
   if (job.work == Time{}) oddities.push_back({"no work", job.line, who + "runs for 0 s"});
-  if (job.work > job.estimate) {
-    oddities.push_back(
-        {"work above estimate", job.line,
-         who + "runs " + exact_seconds(job.work) + " s, above its estimate of " + exact_seconds(job.estimate) + " s"});
+  if (job.longest > job.estimate) {
+    oddities.push_back({"work above estimate", job.line,
+                        who + "runs " + exact_seconds(job.longest) + " s, above its estimate of " +
+                            exact_seconds(job.estimate) + " s"});
   }
   if (machine_gpus > 0 && job.gpu_milli > mul_div(machine_gpus, whole_gpu, 1)) {
     oddities.push_back({"larger than the machine", job.line,

@@ -272,7 +272,8 @@ TEST(Swf, AJobWaitsForThePrecedingOne) {
   EXPECT_EQ(trace->jobs.dependencies().delay(JobId{1}), whole_seconds(15));
   EXPECT_TRUE(trace->jobs.dependencies().of(JobId{2}).empty());  // of a job that is not in the log
   EXPECT_TRUE(
-      has_note(trace, "2 jobs wait for the end of a preceding one (field 17), 1 of them with a think time (field 18)"));
+      has_note(trace, "1 job waits for the end of a preceding one (field 17), 1 of them with a think time (field 18)"));
+  EXPECT_TRUE(has_note(trace, "1 job names a preceding one (field 17) that the log lacks"));
 }
 
 // ---- what is not read ----

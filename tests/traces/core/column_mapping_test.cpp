@@ -81,6 +81,31 @@ TEST(Columns, GpusMayBeResources) {
   EXPECT_EQ(left_out(csv(text, "submit=t,duration=d,gpus=g", true)).begin()->second, 2u);
 }
 
+// A share whose part of a GPU is not told is no job without GPUs, and a number is no resource.
+TEST(Columns, ResourcesThatAreNoneAreTold) {
+  for (const char* gres : {"GPU:4", "gpu=4", "PER_NODE:gpu:4", "gres:gpu:4"}) {
+    EXPECT_EQ(short_jobs(csv(std::string("t,d,g\n0,60,") + gres + "\n", "submit=t,duration=d,gpus=g:gres")),
+              (Lines{"0 0 60 4"}))
+        << gres;
+  }
+  for (const char* unit : {"gres", "tres"}) {
+    EXPECT_NE(error_of(csv("t,d,g\n0,60,4\n", std::string("submit=t,duration=d,gpus=g:") + unit))
+                  .find(":2: g: expected resources like"),
+              std::string::npos);
+  }
+  const auto shares = csv("t,d,g\n0,60,shard:4\n1,60,gpu:1\n", "submit=t,duration=d,gpus=g:gres");
+  EXPECT_EQ(short_jobs(shares), (Lines{"0 1 60 1"}));
+  EXPECT_EQ(left_out(shares).size(), 1u);
+}
+
+TEST(Columns, NamesHaveWordsForNoValueToo) {
+  const auto trace =
+      csv("id,t,n,d,u,a\nx,0,1,60,nan,nan\ny,0,1,60,bob,-\n", "id=id,submit=t,gpus=n,duration=d,user=u,after=a,na=-");
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(trace->jobs.user(JobId{0}), 0u);
+  EXPECT_TRUE(trace->jobs.dependencies().is_empty());
+}
+
 TEST(Columns, DelimitersAreFoundOrSaid) {
   const std::string text = "id,t,n,d\na,0,2,60\n";
   for (const char separator : {',', ';', '\t', '|'}) {

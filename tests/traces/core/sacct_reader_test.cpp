@@ -165,7 +165,7 @@ TEST(SacctForms, OtherDelimitersAndOneAtTheEndOfRows) {
       "JobID|State|Submit|Start|End|ElapsedRaw|NNodes|AllocTRES\n"
       "31|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:00|2025-03-03T09:00:00|3600|1|gres/gpu=2\n";
   const Lines jobs = {"31 1740988800+0 3600 2"};
-  for (const char separator : {'|', ';', ',', '\t'}) {
+  for (const char separator : {'|', ';', ',', '\t', '^', '~', '%'}) {
     std::string log = bars;
     std::replace(log.begin(), log.end(), '|', separator);
     EXPECT_EQ(short_jobs(trace_of(log)), jobs) << separator;
@@ -237,6 +237,36 @@ TEST(SacctForms, GpusOfOlderVersionsStandInGres) {
   EXPECT_EQ(trace->jobs.shape(JobId{0}).memory_mib_per_task, 64 * 1024);
   EXPECT_EQ(trace->jobs.gpu_specs()[trace->jobs.shape(JobId{1}).gpu_spec], "tesla");
   EXPECT_EQ(trace->jobs.shape(JobId{1}).memory_mib_per_task, 4000);
+}
+
+TEST(SacctForms, GresMayBeOfANodeOrOfTheJob) {
+  const auto gpus_of = [](const std::string& gres) {
+    return short_jobs(
+        trace_of("JobID|State|Submit|Start|End|ElapsedRaw|ReqGRES|NNodes\n"
+                 "1|COMPLETED|2019-03-03T08:00:00|2019-03-03T08:00:00|2019-03-03T08:10:00|600|" +
+                 gres + "|2\n"));
+  };
+  EXPECT_EQ(gpus_of("PER_NODE:gpu:4"), (Lines{"1 1551600000+0 600 8"}));
+  EXPECT_EQ(gpus_of("PER_NODE:gpu:a100:2"), (Lines{"1 1551600000+0 600 4"}));
+  EXPECT_EQ(gpus_of("PER_JOB:gpu:a100:2"), (Lines{"1 1551600000+0 600 2"}));
+  EXPECT_EQ(gpus_of("gres:gpu:2"), (Lines{"1 1551600000+0 600 4"}));
+  EXPECT_NE(gpus_of("PER_TASK:gpu:1").front().find("expected generic resources"), std::string::npos);
+}
+
+TEST(SacctForms, ATimeLimitThatIsNoneIsAnError) {
+  const auto error = [](const std::string& column, const std::string& limit) {
+    return error_of(trace_of("JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes|" + column +
+                             "\n1|COMPLETED|2019-03-03T08:00:00|2019-03-03T08:00:00|2019-03-03T08:10:00|600|"
+                             "gres/gpu=1|1|" +
+                             limit + "\n"));
+  };
+  for (const char* none : {"UNLIMITED", "Partition_Limit", "", "Unknown"}) {
+    EXPECT_EQ(error("TimelimitRaw", none), "no error") << none;
+    EXPECT_EQ(error("Timelimit", none), "no error") << none;
+  }
+  EXPECT_NE(error("TimelimitRaw", "1-00:00:00").find(":2: TimelimitRaw: expected a number of minutes"),
+            std::string::npos);
+  EXPECT_NE(error("Timelimit", "soon").find(":2: Timelimit: expected a span"), std::string::npos);
 }
 
 TEST(SacctForms, AColumnThatMayHoldGpusIsNamedWhereItIsNotRead) {

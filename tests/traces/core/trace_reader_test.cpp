@@ -987,7 +987,7 @@ TEST(Native, DelaysBehindOthersGoThereAndBack) {
   for (const std::string format : {"native", "swf"}) {
     const auto notes = convert_trace(trace->jobs, format, folder.path() + "/again");
     ASSERT_TRUE(notes);
-    EXPECT_EQ(notes->size(), format == "swf" ? 1u : 0u);  // job 3 waits for two
+    EXPECT_EQ(notes->notes.size(), format == "swf" ? 1u : 0u);  // job 3 waits for two
     const auto again = read_trace(folder.path() + "/again");
     ASSERT_TRUE(again) << whole_error(again);
     EXPECT_EQ(again->jobs.dependencies().delay(JobId{1}), from_seconds(90.5)) << format;

@@ -99,11 +99,11 @@ TEST(Convert, SwfKeepsWhatItCanAndSaysWhatItCannot) {
   const std::string path = folder.path() + "/out.swf";
   const auto notes = convert_trace(trace.jobs, "swf", path);
   ASSERT_TRUE(notes);
-  EXPECT_EQ(*notes, (std::vector<std::string>{"ids are not distinct positive numbers; jobs are renumbered from 1",
-                                              "1 job asks for no GPU, left out",
-                                              "1 job asks for a share of a GPU, rounded up to a whole processor",
-                                              "1 job has tasks of several GPUs, which become single processors",
-                                              "1 job asks for a GPU type, which SWF cannot express"}));
+  EXPECT_EQ(notes->notes, (std::vector<std::string>{"ids are not distinct positive numbers; jobs are renumbered from 1",
+                                                    "1 job asks for no GPU, left out",
+                                                    "1 job asks for a share of a GPU, rounded up to a whole processor",
+                                                    "1 job has tasks of several GPUs, which become single processors",
+                                                    "1 job asks for a GPU type, which SWF cannot express"}));
   const Trace again = *read_trace(path);
   EXPECT_EQ(again.report.format, "swf");
   ASSERT_EQ(again.jobs.size(), 3u);
@@ -133,10 +133,24 @@ TEST(Convert, ToSwfRenumbersJobsWhoseIdsAreTooLargeToBeRead) {
                                         "4600000000001,0,3,1,1000\n7,10,3,1,1000\n");
   const auto notes = convert_trace(read_trace(path)->jobs, "swf", folder.path() + "/out.swf");
   ASSERT_TRUE(notes);
-  EXPECT_EQ(notes->size(), 1u);
+  EXPECT_EQ(notes->notes.size(), 1u);
   const auto again = read_trace(folder.path() + "/out.swf");
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(again->jobs.external_id(JobId{1}), "2");
+}
+
+TEST(Convert, ToSwfKeepsRecordedStarts) {
+  const TempFolder folder;
+  const std::string path = folder.write("jobs.csv",
+                                        "job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s\n"
+                                        "1,100,3,1,1000,400\n2,110,3,1,0,\n3,120,3,1,1000,\n");
+  const auto written = convert_trace(read_trace(path)->jobs, "swf", folder.path() + "/out.swf");
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->jobs, 2u);
+  const auto again = read_trace(folder.path() + "/out.swf");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->jobs.start(JobId{0}), whole_seconds(300));
+  EXPECT_EQ(again->jobs.start(JobId{1}), Time::max());
 }
 
 TEST(Convert, SwfToSwfLosesNothing) {
@@ -144,7 +158,7 @@ TEST(Convert, SwfToSwfLosesNothing) {
   const TempFolder folder;
   const auto notes = convert_trace(trace.jobs, "swf", folder.path() + "/out.swf");
   ASSERT_TRUE(notes);
-  EXPECT_TRUE(notes->empty());
+  EXPECT_TRUE(notes->notes.empty());
   EXPECT_EQ(write_swf(read_trace(folder.path() + "/out.swf")->jobs).text, bytes_of(folder.path() + "/out.swf"));
 }
 

@@ -192,8 +192,7 @@ std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& sty
   for (std::size_t column = peak + 1; column < columns; ++column) important.push_back(column);
   table.set_important(std::move(important));
   return "\n" + table.text(style) +
-         "energy at the meter; idle: of nodes that no job uses, asleep and waking; losses: before the nodes, and "
-         "cooling\n";
+         "energy at the meter; idle: what no job has; losses: before the nodes, and cooling\n";
 }
 
 BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bills) {

@@ -158,18 +158,20 @@ class PowerBuilder {
   void read_families(JsonFields& fields) {
     if (!fields.has("families")) return;
     model().families.resize(std::max<std::size_t>(jobs_.families().size(), 1) * types());
-    std::vector<std::string> absent;
+    std::vector<std::string> absent, absent_types;
     fields.read_members("families", [&](JsonFields& families, const std::string& name, const Json& entry) {
       const std::uint32_t family = jobs_.families().find(name);
       if (family == no_index) absent.push_back(name);
       families.read_nested(name, entry, [&](JsonFields& by_type) {
         if (!entry.is_object()) return;
         for (const auto& [type_name, value] : entry.items()) {
+          if (type_named(type_name) == no_index) absent_types.push_back(type_name);
           if (by_type.good()) read_family(by_type, family, type_name, value);
         }
       });
     });
     note_absent("/families", absent, jobs_.families().names(), "job");
+    note_absent("/families", absent_types, cluster_.gpu_types, "node");
   }
 
   void read_family(JsonFields& by_type, std::uint32_t family, const std::string& type_name, const Json& value) {
@@ -193,14 +195,23 @@ class PowerBuilder {
   struct Kind {
     NodePower power;
     bool counts_cpus = false;  // as many processors as the node's cores fill
+    std::string curve = {};    // the key that says how the draw of processors rises; empty: none
     std::string path = "nodes";
   };
 
   static void read_kind(JsonFields& fields, Kind& kind) {
     NodePower& power = kind.power;
     fields.read("base_w", power.base_w, 0, most_watts);
-    fields.read_object("cpu", [&](JsonFields& own) { read_load_power(own, power.cpu); });
+    fields.read_object("cpu", [&](JsonFields& own) {
+      read_load_power(own, power.cpu);
+      for (const char* const key : {"load", "exponent", "touched_w", "points"}) {
+        if (own.has(key)) kind.curve = key;
+      }
+    });
     fields.read("cores_per_cpu", power.cores_per_cpu, 0, 1e6);
+    if (power.cores_per_cpu > 0 && !kind.curve.empty()) {
+      fields.fail("cpu/" + kind.curve, "expected none beside cores_per_cpu: a processor is full once touched");
+    }
     kind.counts_cpus = power.cores_per_cpu > 0 && !fields.has("cpus") && (kind.counts_cpus || power.cpus == 0);
     fields.read("cpus", power.cpus, 0, 1024);
     if (fields.has("cpu") && power.cpus == 0 && !kind.counts_cpus && !fields.has("cpus")) power.cpus = 1;
@@ -295,12 +306,17 @@ class PowerBuilder {
     if (!fields.has("places")) return;
     model().places.assign(1, usual);
     model().place_of.assign(cluster_.nodes.size(), 0);
+    std::vector<bool> is_taken(cluster_.nodes.size(), false);
     fields.read_objects("places", [&](JsonFields& own, std::size_t) {
       PowerPlace place = usual;
       read_place(own, place);
       const auto number = static_cast<std::uint32_t>(model().places.size());
       model().places.push_back(std::move(place));
-      for (const std::uint32_t node : read_nodes_of(own)) model().place_of[node] = number;
+      for (const std::uint32_t node : read_nodes_of(own)) {
+        if (names_nodes(own) && is_taken[node]) refuse_twice(own, node);
+        is_taken[node] = names_nodes(own);
+        model().place_of[node] = number;
+      }
     });
   }
 
@@ -328,6 +344,14 @@ class PowerBuilder {
     return {members.begin(), members.end()};
   }
 
+  // A node belongs to one entry of a list that names it; one that names none says what holds without these.
+  static bool names_nodes(const JsonFields& fields) { return fields.has("nodes") || fields.has("racks"); }
+  void refuse_twice(JsonFields& fields, std::uint32_t node) const {
+    if (!fields.good()) return;
+    const std::string& name = cluster_.nodes[node].name;
+    fields.fail("", "expected nodes of no other entry, not " + (name.empty() ? std::to_string(node) : name));
+  }
+
   bool add_rack(const Json& rack, std::set<std::uint32_t>& members) const {
     bool found = false;
     for (std::uint32_t i = 0; i < cluster_.nodes.size() && rack.is_number_unsigned(); ++i) {
@@ -352,6 +376,7 @@ class PowerBuilder {
     const Json* value = fields.find("rent");
     if (value == nullptr) return;
     model().rents.resize(cluster_.nodes.size());
+    is_rented_.assign(cluster_.nodes.size(), false);
     if (value->is_array()) {
       fields.read_objects("rent", [&](JsonFields& own, std::size_t) { read_rent(own); });
     } else {
@@ -368,18 +393,24 @@ class PowerBuilder {
     const Json* price = fields.find("usd_per_gpu_h");
     if (price == nullptr) return;
     std::vector<double> by_type(types(), 0);
+    std::vector<std::string> absent;
     if (price->is_object()) {
       fields.read_members("usd_per_gpu_h", [&](JsonFields& prices, const std::string& name, const Json&) {
         double usd = 0;
         prices.read(name, usd, 0, 1e6);
-        if (const std::uint32_t type = type_named(name); type != no_index) by_type[type] = usd;
+        const std::uint32_t type = type_named(name);
+        if (type == no_index) absent.push_back(name);
+        if (type != no_index) by_type[type] = usd;
       });
     } else {
       double usd = 0;
       fields.read("usd_per_gpu_h", usd, 0, 1e6);
       std::fill(by_type.begin(), by_type.end(), usd);
     }
+    note_absent("/rent", absent, cluster_.gpu_types, "node");
     for (const std::uint32_t node : members) {
+      if (names_nodes(fields) && is_rented_[node]) refuse_twice(fields, node);
+      is_rented_[node] = names_nodes(fields);
       model().rents[node] = {.usd_per_gpu_h = by_type[cluster_.nodes[node].gpu_type], .when_idle = when_idle};
     }
   }
@@ -435,6 +466,7 @@ class PowerBuilder {
   bool is_measured_;
   std::map<std::string, std::uint32_t> nodes_by_name_;
   PowerOfRun power_;
+  std::vector<bool> is_rented_;  // by node
   std::optional<Error> failed_;  // of another file
 };
 

@@ -211,8 +211,9 @@ class SignalRows {
     if (options_.begins_at) {
       const Time from = times_.front() + options_.from;
       if (options_.from < Time{} || from > times_.back()) {
-        return unexpected("expected a beginning within the file, whose last value is at hour " +
-                          exact_number(to_seconds(times_.back() - times_.front()) / 3600));
+        return misread("from_h", "expected hours after the first row, at most the " +
+                                     exact_number(to_seconds(times_.back() - times_.front()) / 3600) +
+                                     " of the last, not " + exact_number(to_seconds(options_.from) / 3600));
       }
       const Time by = *options_.begins_at - from;
       for (Signal::Step& step : steps_) step.time += by;

@@ -86,6 +86,20 @@ TEST(Power, JobsOnOneGpuShareWhatItDraws) {
   EXPECT_TRUE(engine.power().adds_up());
 }
 
+// At a load of .7 by a measured curve, however the parts of it add up in floating point.
+TEST(Power, MeasuredCurvesHoldForSharedGpus) {
+  PowerModel model = of_gpus(1, 50, 250);
+  model.gpus[0].load.points = {{0, 50}, {0.5, 200}, {1, 250}};
+  for (const MilliGpu first : {50, 100, 300, 301, 350}) {
+    std::vector<Row> rows(2, {.work = 100, .shape = {.tasks = 1, .gpu_milli_per_task = first}});
+    rows[1].shape.gpu_milli_per_task = 700 - first;
+    const JobTable jobs = table_of(rows);
+    Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model});
+    run_to_end(engine);
+    EXPECT_DOUBLE_EQ(joules(engine.power().meter()), 100 * 220) << first;
+  }
+}
+
 // One GPU type that idles at 50 W. Families in order of the table: "" draws 100 W, "a" 250 W and "b" 150 W but half of
 // the time; the load counts as load^beta.
 PowerModel of_families(const JobTable& jobs, const Cluster& cluster, double beta) {
@@ -277,6 +291,22 @@ TEST(PowerCaps, AFallActsAtOnceAndWhatCannotBeSavedIsTold) {
   const detail::CapExcess& excess = engine.power().caps().excess(0);
   EXPECT_EQ(excess.time, whole_seconds(100));
   EXPECT_EQ(excess.most_mw, 20'000);
+}
+
+// The first job is measured: the cap falls when only the other one runs.
+TEST(PowerCaps, AreExceededWithinTheMeasuredSpan) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 60}, {.submit = 100, .work = 50}});
+  PowerModel model = of_gpus(1, 0, 1000);
+  model.caps = {
+      {.watts = Signal({{Time{}, Signal::to_micro(1000)}, {whole_seconds(120), Signal::to_micro(500)}}), .nodes = {}}};
+  const auto excess_of = [&](MeasureWindow measured) {
+    Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model, .measured = measured});
+    run_to_end(engine);
+    return engine.power().caps().excess(0).time;
+  };
+  EXPECT_EQ(excess_of({}), whole_seconds(30));
+  EXPECT_EQ(excess_of({.first = 0, .count = 1}), Time{});
+  EXPECT_EQ(excess_of({.first = 1, .count = 1}), whole_seconds(30));
 }
 
 // Under a cap that fell below what runs, a job that was stopped for another may not go on beside that one.

@@ -107,7 +107,7 @@ TEST(SignalReader, BeginsWithTheJobs) {
   EXPECT_EQ(file.signal.at(whole_seconds(3650)), 3);
   EXPECT_EQ(file.end, whole_seconds(50 + 2 * 3600));
   EXPECT_EQ(error_of(text, {.begins_at = Time{}, .from = whole_seconds(7201)}),
-            "s.csv: expected a beginning within the file, whose last value is at hour 2");
+            "s.csv: from_h: expected hours after the first row, at most the 2 of the last, not 2.000277777777778");
 }
 
 TEST(SignalReader, RefusesInOneLine) {

@@ -258,13 +258,17 @@ class NodeDraws {
     auto level = static_cast<std::uint8_t>(table_.top());
     for (const Shared& shared : card) level = std::min(level, shared.level);
     double full_w = 0;
+    bool alike = true;  // the mean may miss what is the same for all by its last bit
     PowerLimit mean{.draw = 0};
     for (const Shared& shared : card) {
       const PowerLimit limit = table_.limit(shared.family, type, level);
-      full_w += shared.busy / busy * model_->full_w(shared.family, type);
+      const double own_w = model_->full_w(shared.family, type);
+      alike = alike && own_w == model_->full_w(card.front().family, type);
+      full_w += shared.busy / busy * own_w;
       mean.draw += shared.busy / busy * limit.draw;
       mean.limit_w = std::max(mean.limit_w, limit.limit_w);
     }
+    if (alike) full_w = model_->full_w(card.front().family, type);
     return table_.busy_w(type, busy, full_w, mean);
   }
 

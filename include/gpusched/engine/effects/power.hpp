@@ -169,6 +169,7 @@ class Power {
   void marked(Kernel& kernel, bool begins) {
     settle(kernel.state.now);
     (begins ? at_begin_ : at_end_) = sums_;
+    caps_.marked(begins);
     if (begins) {
       peak_mw_ = 0;
     } else if (!is_marked_) {

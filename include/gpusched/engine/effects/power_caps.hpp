@@ -183,8 +183,10 @@ class PowerCaps {
   // ---- results ----
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(caps_.size()); }
-  /// As of the last change of what is drawn below it.
-  [[nodiscard]] const CapExcess& excess(std::uint32_t cap) const { return caps_[cap].excess; }
+  /// As of the last change of what is drawn below it, within the measured span.
+  [[nodiscard]] const CapExcess& excess(std::uint32_t cap) const {
+    return is_marked_ ? caps_[cap].excess_at_end : caps_[cap].excess;
+  }
   [[nodiscard]] std::int64_t limit_mw(std::uint32_t cap) const { return caps_[cap].limit_mw; }
   [[nodiscard]] std::int64_t drawn_mw(std::uint32_t cap) const { return caps_[cap].drawn_mw; }
   /// What may still be drawn where it is least; nothing above the cap is left out.
@@ -197,6 +199,14 @@ class PowerCaps {
   void settle(Time now) {
     for (Cap& cap : caps_) book(cap, now);
   }
+  /// The measured span begins, or ends. Precondition: settled now.
+  void marked(bool begins) {
+    for (Cap& cap : caps_) {
+      if (begins) cap.excess = {};
+      if (!begins && !is_marked_) cap.excess_at_end = cap.excess;
+    }
+    is_marked_ = is_marked_ || !begins;
+  }
 
  private:
   struct Cap {
@@ -208,9 +218,9 @@ class PowerCaps {
     std::int64_t planned_mw = 0;  // what the open decision adds
     std::int64_t started_mw = 0;  // of that, by jobs that do not run yet
     Time next_change = Time::max();
-    Time since{};  // booked up to here
-    CapExcess excess;
-    std::uint8_t target = 0;  // of CapRule::uniform
+    Time since{};                     // booked up to here
+    CapExcess excess, excess_at_end;  // of the measured span so far, and all of it
+    std::uint8_t target = 0;          // of CapRule::uniform
   };
   struct Lowering {
     Time time{};
@@ -492,6 +502,7 @@ class PowerCaps {
   std::vector<std::vector<std::uint32_t>> caps_of_;  // by node
   std::vector<std::int64_t> node_at_level_;          // [node * (top + 2) + level], as Cap::at_level
   bool is_dirty_ = false, was_refused_ = false, is_raise_due_ = false;
+  bool is_marked_ = false;    // the measured span is over
   std::uint32_t slowed_ = 0;  // running jobs below their limits
   CapPlan plan_;
   std::deque<Lowering> lowerings_;           // by time

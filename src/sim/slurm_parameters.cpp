@@ -94,6 +94,7 @@ void add_preemption(const SlurmSite& site, const JobTable& jobs, std::map<std::s
   parameters["cancels"] = std::move(cancels);
   parameters["suspends"] = std::move(suspends);
   parameters["youngest_first"] = site.conf->youngest_first;
+  parameters["requeues"] = site.conf->requeues;
 }
 
 std::map<std::string, ParameterValue> parameters_of(const SlurmSite& site, const JobTable& jobs) {

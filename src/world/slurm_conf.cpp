@@ -147,11 +147,7 @@ class ConfInterpreter {
       return used(done);
     }
     if (key == "preemptexempttime") return used(take_exempt(line, pair));
-    if (key == "jobrequeue") {
-      auto done = take_word(line, pair, "1", "0", conf_.requeues);
-      if (!conf_.requeues) conf_.of_preemption.push_back({line.file, line.line, pair.key, pair.value});
-      return used(done);
-    }
+    if (key == "jobrequeue") return used(take_word(line, pair, "1", "0", conf_.requeues));
     if (key == "clustername") {
       name_ = name_text(pair.value);
       return true;

@@ -70,7 +70,7 @@ struct SlurmConf {
   SlurmPreemptType preempt_type = SlurmPreemptType::none;  ///< PreemptType
   SlurmPreempted preempted = {};                           ///< of the cluster; without a mode nobody is preempted
   bool youngest_first = false;                             ///< SchedulerParameters preempt_youngest_first
-  bool requeues = true;                           ///< JobRequeue; without it jobs are cancelled that are to be requeued
+  bool requeues = true;                           ///< JobRequeue; false: who is stopped, or loses a node, is cancelled
   std::vector<UnusedSetting> of_preemption = {};  ///< those settings of the cluster, which others may leave without use
   bool enforces_limits = false;                   ///< AccountingStorageEnforce has limits, safe or all
   std::vector<SlurmPartition> partitions;

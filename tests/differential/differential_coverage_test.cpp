@@ -22,6 +22,7 @@ const std::map<std::string, std::string> other_tests_of{
     {"forecast_sigma", "carbon_starts_test.cpp: its errors are draws"},
     {"seed", "evaluation_test.cpp: it chooses draws"},
     {"quantile", "duration_estimator_test.cpp: a regression"},
+    {"requeues", "queue_place_test.cpp: the reference loses no nodes"},
     {"percentage_of_nodes_to_score", "k8s_test.cpp: the reference looks at every node"},
     {"skewed_families", "attained_service_test.cpp: it chooses nodes, and the reference simulator counts GPUs"},
 };

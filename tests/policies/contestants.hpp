@@ -32,6 +32,7 @@ inline std::vector<Contestant> contestants() {
   for (const char* form : {"sjf{skip=true}",
                            "edf{skip=true}",
                            "slurm{skip=true}",
+                           "slurm{requeues=false}",
                            "slurm{preempts_by=partition,preempts=[b>a,c>a,c>b],youngest_first=true}",
                            "slurm{skip=true,preempts_by=partition,preempts=[b>a,c>b],grace_s=[a=5],exempt_s=[b=3]}",
                            "slurm{preempts_by=partition,preempts=[b>a,c>a,c>b],cancels=[a,b],grace_s=[b=4]}",

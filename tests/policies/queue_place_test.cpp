@@ -307,6 +307,20 @@ TEST(QueuePlaces, AKilledJobKeepsItsPlace) {
   }
 }
 
+// As above, but the killed job is done, and the second one waits for the node alone.
+TEST(QueuePlaces, ALostJobHasNoPlaceWhereSlurmRequeuesNone) {
+  const JobTable jobs = table_of(
+      {{.submit = 0, .work = 100, .user = "u", .vc = "v"}, {.submit = 10, .work = 100, .user = "u", .vc = "v"}});
+  NodeFailures failures;
+  const std::vector<NodeChange> changes{{whole_seconds(50), NodeId{0}, false}, {whole_seconds(60), NodeId{0}, true}};
+  failures.add_changes(changes);
+  for (const char* policy : {"slurm{requeues=false}", "slurm{requeues=false,bf_interval_s=0}+easy"}) {
+    const std::vector<Span> spans = under(policy, jobs, {.failures = &failures});
+    EXPECT_EQ(spans[0].end, 50) << policy;
+    EXPECT_EQ(spans[1].start, 60) << policy;
+  }
+}
+
 TEST(QueuePlaces, ARetriedJobKeepsItsPlace) {
   const JobTable jobs = table_of({{.submit = 0, .work = 20, .attempts = {10, 10}}, {.submit = 5, .work = 10}});
   for (const char* policy : {"fifo", "fifo-skip", "fifo+easy"}) {

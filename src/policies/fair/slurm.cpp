@@ -74,7 +74,8 @@ struct Slurm::ByPriority : RankedOrder {
 };
 
 void Slurm::decide(const View& view, Decision& decision, const Hooks& hooks) {
-  take_in(view);
+  decision.keep_order();
+  take_in(view, decision);
   stop_those_due(view, decision, hooks);
   fill(view, decision, hooks);
 }
@@ -91,7 +92,7 @@ void Slurm::push_all(const View& view, std::vector<JobId>& jobs) {
   }
 }
 
-void Slurm::take_in(const View& view) {
+void Slurm::take_in(const View& view, Decision& decision) {
   const ByPriority order(this, &view);
   for (const Event& event : view.events()) {
     const View then = view.at(event);
@@ -99,6 +100,8 @@ void Slurm::take_in(const View& view) {
       hold(then, event.job, -1);
       preemption_.stopped(event.job);
     }
+    const bool is_lost = event.kind == EventKind::kill && event.node != no_node && !options_.requeues;
+    if (is_lost && decision.cancel(event.job) == Verdict::ok) continue;
     if (enters_queue(event.kind)) waiting_.push(then, event.job, party_of(then, event.job), 0, order);
     const bool rests = std::find(resting_.begin(), resting_.end(), event.job) != resting_.end();
     if (event.kind == EventKind::withdraw && rests) std::erase(resting_, event.job);
@@ -353,6 +356,7 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
                          .partition_factors = parameters.list("partition_factors"),
                          .partition_tiers = parameters.list("partition_tiers"),
                          .skip = parameters.flag("skip"),
+                         .requeues = parameters.flag("requeues"),
                          .preemption = {}};
   auto preemption = preemption_rules(parameters, *context.jobs);
   if (!preemption) return unexpected("policy slurm: " + preemption.error().message);
@@ -434,6 +438,9 @@ PolicyInfo slurm_info() {
                       .fallback = std::vector<std::string>{},
                       .meaning = "whose jobs are suspended, each NAME: those with GPUs would keep these, and run on "
                                  "(SUSPEND)"},
+                     {.name = "requeues",
+                      .fallback = true,
+                      .meaning = "false: jobs are cancelled whose node fails (JobRequeue)"},
                      {.name = "youngest_first",
                       .fallback = false,
                       .meaning = "stop the jobs first that started last (preempt_youngest_first)"},

@@ -65,6 +65,7 @@ class Slurm {
     std::vector<double> partition_tiers;    ///< likewise, whole numbers
     std::int32_t most_qos = 0;              ///< the greatest priority of the trace's jobs
     bool skip = false;                      ///< pass over jobs that do not fit
+    bool requeues = true;                   ///< jobs whose node fails wait again; false: they are cancelled
     SlurmPreemption::Rules preemption = {};
   };
 
@@ -125,7 +126,7 @@ class Slurm {
     std::uint32_t partition = 0;
   };
 
-  void take_in(const View& view);
+  void take_in(const View& view, Decision& decision);
   void push_all(const View& view, std::vector<JobId>& jobs);
   void stop_those_due(const View& view, Decision& decision, const Hooks& hooks);
   void fill(const View& view, Decision& decision, const Hooks& hooks);

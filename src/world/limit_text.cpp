@@ -32,9 +32,9 @@ Json value_of_limit(std::string_view key, std::string_view text) {
   const auto number = parse_number(text);
   if (names_jobs(key) && text.starts_with('[') && text.ends_with(']')) {
     Json names = Json::array();
-    for (const std::string_view name : parts_of_limits(text.substr(1, text.size() - 2))) {
-      names.push_back(std::string(name));
-    }
+    const std::string_view inside = trim(text.substr(1, text.size() - 2));
+    if (inside.empty()) return names;  // refused as in a file
+    for (const std::string_view name : parts_of_limits(inside)) names.push_back(std::string(name));
     return names;
   }
   if (names_jobs(key) || !number) return std::string(text);

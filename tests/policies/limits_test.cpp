@@ -92,6 +92,24 @@ TEST(Limits, JobsOfAUserThatRunAtOnce) {
   EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {})), (Starts{0, 0, 0, 0, 0}));
 }
 
+// At 100 five GPUs come free: a and b start, which holds c back; d was passed over with c and goes before e.
+TEST(Limits, NobodyOvertakesWhoIsPassedOverWithAJobThatIsHeldBack) {
+  const JobTable jobs = limited_table({{.work_s = 100, .gpus = 4},
+                                       {.submit_s = 1, .work_s = 1000, .gpus = 3, .user = "cleo"},
+                                       {.submit_s = 10, .work_s = 50},
+                                       {.submit_s = 11, .work_s = 50, .gpus = 2},
+                                       {.submit_s = 12, .work_s = 50, .gpus = 2},
+                                       {.submit_s = 13, .work_s = 50, .gpus = 2, .user = "bob"},
+                                       {.submit_s = 14, .work_s = 50}});
+  const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.gpu_milli = 4 * whole_gpu}}});
+  for (const char* policy : {"fifo", "fifo-skip", "fifo+easy", "sjf{skip=true}", "kueue", "kai", "yarn-capacity",
+                             "k8s{resources=gpu}", "tiresias", "volcano", "slurm{skip=true}", "lsf"}) {
+    const Starts starts = starts_under(policy, jobs, cluster);
+    EXPECT_EQ(starts[5], 100) << policy;
+    EXPECT_EQ(starts[6], 150) << policy;
+  }
+}
+
 // MaxTRESPerUser=gres/gpu=4: a job that would exceed it waits, and a smaller one behind it does not.
 TEST(Limits, GpusOfAUser) {
   const JobTable jobs = limited_table({{.gpus = 3}, {.gpus = 2}, {.gpus = 1}, {.gpus = 4, .user = "bob"}});
@@ -158,7 +176,7 @@ TEST(Limits, SubmissionsBeyondALimitAreRefused) {
   EXPECT_EQ(engine.first_start(JobId{3}), limits_at(6));
   const Metrics metrics = compute_metrics(engine, log);
   EXPECT_EQ(metrics.refused_jobs, 1);
-  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, (5 + 20 + 10 + 10) / 4.0) << "no average counts it";
+  EXPECT_DOUBLE_EQ(*metrics.avg_jct_s, (5 + 20 + 10 + 10) / 4.0) << "no average counts it";
 }
 
 // A refused job holds up nobody who waits for it. It ends when it is submitted.

@@ -181,7 +181,7 @@ void SlowWorld::change(const JobChange& change) {
   if (change.kind == JobChange::Kind::cancel) {
     job.is_cancelled = true;
     if (runs) end_run(id, EndOfRun::cancelled);
-    if (!waits_for_others) emit(runs ? EventKind::finish : EventKind::withdraw, id);
+    emit(runs ? EventKind::finish : waits_for_others ? EventKind::refuse : EventKind::withdraw, id);
     finish_job(id);
   } else if (change.kind == JobChange::Kind::priority) {
     if (std::exchange(job.priority, change.priority) != change.priority && !waits_for_others) {

@@ -31,6 +31,11 @@ class Decision {
   /// Used by Engine::decision().
   explicit Decision(detail::EngineState& state) : state_(&state) {}
 
+  /// For a policy that offers its jobs in order and passes over those without room: from the first start on that a
+  /// limit refuses, no other job starts in this decision. Whom the limit holds back then leaves its queue, and there is
+  /// another decision at this instant, in which nobody overtakes those who were passed over with it.
+  void keep_order() { state_->keeps_order = true; }
+
   /// Starts a pending job on nodes chosen by the run's placement rule: the whole gang or nothing. An elastic job gets
   /// what it asks for.
   Verdict start(JobId job) { return start(job, state_->options.placement); }
@@ -38,7 +43,7 @@ class Decision {
   /// The same with another placement rule than the run's.
   GPUSCHED_HOT Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    if (!is_within_limits(job, state_->shape(job))) return Verdict::over_limit;
+    if (is_barred(job, state_->shape(job))) return Verdict::over_limit;
     return commit_start(job, place(job, state_->shape(job), rule), state_->shape(job));
   }
 
@@ -53,7 +58,7 @@ class Decision {
       return Verdict::wrong_size;
     }
     shape.tasks = tasks;
-    if (!is_within_limits(job, shape)) return Verdict::over_limit;
+    if (is_barred(job, shape)) return Verdict::over_limit;
     const Verdict verdict = commit_start(job, place(job, shape, state_->options.placement), shape);
     if (verdict == Verdict::ok && curve != nullptr) sizes()[job].shape = shape;
     return verdict;
@@ -64,7 +69,7 @@ class Decision {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Placement rule = state_->rule_for(job, state_->options.placement);
     const Shape& shape = state_->shape(job);
-    if (!is_within_limits(job, shape)) return Verdict::over_limit;
+    if (is_barred(job, shape)) return Verdict::over_limit;
     return commit_start(job, state_->cluster.place_on_type(shape, quota_vc(job), rule, gpu_type), shape);
   }
 
@@ -72,7 +77,7 @@ class Decision {
   Verdict start_on(JobId job, std::span<const NodeTasks> nodes) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Shape& shape = state_->shape(job);
-    if (!is_within_limits(job, shape)) return Verdict::over_limit;
+    if (is_barred(job, shape)) return Verdict::over_limit;
     return commit_start(job, state_->cluster.place_on(shape, quota_vc(job), nodes.data(), nodes.size()), shape);
   }
 
@@ -80,7 +85,7 @@ class Decision {
   Verdict start_exactly(JobId job, std::span<const Grant> grants) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Shape& shape = state_->shape(job);
-    if (!is_within_limits(job, shape)) return Verdict::over_limit;
+    if (is_barred(job, shape)) return Verdict::over_limit;
     return commit_start(job, state_->cluster.place_exactly(shape, quota_vc(job), grants), shape);
   }
 
@@ -241,6 +246,13 @@ class Decision {
 
   [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }
   [[nodiscard]] detail::Limits& limits() { return state_->effects.get<detail::Limits>(); }
+  // A limit refuses the job's start, or has refused another one before.
+  [[nodiscard]] bool is_barred(JobId job, const Shape& shape) {
+    if (!limits().active()) return false;
+    const bool is_over = !limits().admits(job, shape);
+    state_->is_barred = state_->is_barred || (is_over && state_->keeps_order);
+    return is_over || state_->is_barred;
+  }
   [[nodiscard]] bool is_within_limits(JobId job, const Shape& shape) {
     return !limits().active() || limits().admits(job, shape);
   }

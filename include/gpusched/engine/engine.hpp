@@ -135,6 +135,7 @@ class Engine : public RunResults {
     }
     if (cancels) kernel_.end_cancelled();
     state.commands.clear();
+    kernel_.end_order();
     state.cluster.refresh_index();
     kernel_.react();
 #ifdef GPUSCHED_VALIDATE

@@ -77,6 +77,8 @@ struct EngineState {
   WideInt lost_before_mark = 0;      ///< of what was lost since the mark: done before it
   std::vector<Event> events;         ///< of this instant
   std::vector<Command> commands;     ///< of the open decision
+  bool keeps_order = false;          ///< Decision::keep_order()
+  bool is_barred = false;            ///< the open decision starts no other job
   std::vector<Resized> resized;      ///< jobs that ran until their users changed their size at this instant
 
   /// A decision is being carried out: what happens now is not yet another event for policies.
@@ -109,11 +111,16 @@ struct EngineState {
     return cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
   }
 
+  /// True for a replica of a service, which has no state that is saved or loaded.
+  [[nodiscard]] bool is_replica(JobId job) const {
+    const Services& services = effects.get<Services>();
+    return services.active() && services.is_replica(job);
+  }
+
   /// When the job was submitted, or might run first because others that it waits for had ended; of a replica and of a
   /// task of a study, when it was asked for last.
   [[nodiscard]] Time submit(JobId job) const {
-    const Services& services = effects.get<Services>();
-    if (services.active() && services.is_replica(job)) return services.asked(job);
+    if (is_replica(job)) return effects.get<Services>().asked(job);
     const Trials& trials = effects.get<Trials>();
     if (trials.active() && trials.is_trial(job)) return trials.asked(job);
     if (states.is_hosted()) return submit_of_hosted(job);

@@ -17,7 +17,7 @@ namespace gpusched {
 enum class EventKind : std::uint8_t {
   finish,   ///< a job did its last work
   retry,    ///< an attempt of a job ended, and the job waits for its next attempt
-  wake,     ///< a timer that the policy set
+  wake,     ///< a timer that the policy set, or a decision that it cut short (Decision::keep_order) goes on
   submit,   ///< a job arrived, or waits for the end of others no more
   start,    ///< a decision started a job
   preempt,  ///< a decision stopped a job
@@ -33,7 +33,9 @@ enum class EventKind : std::uint8_t {
   withdraw,
   more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before
-  refuse,        ///< a job's submission exceeds a limit, and it is done: no policy has to do anything
+  /// A job that is in no queue is done, and no policy has to do anything: its submission exceeds a limit, or it was
+  /// cancelled while it waited for others or a limit held it back.
+  refuse,
 };
 
 /// True when a running job loses its nodes and waits in its queue again, not by a decision: its next attempt is due, a

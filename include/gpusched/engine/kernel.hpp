@@ -213,10 +213,13 @@ class Kernel : public SavedStates {
     } else if (phase == JobPhase::pending) {
       state.leave_queue(job);
       emit({EventKind::withdraw, job});
-    } else if (state.limits().holds(job)) {
-      state.effects.get<Limits>().let_go(job);
     } else {
-      state.effects.get<Dependencies>().cancel(job);
+      if (state.limits().holds(job)) {
+        state.effects.get<Limits>().let_go(job);
+      } else {
+        state.effects.get<Dependencies>().cancel(job);
+      }
+      emit({EventKind::refuse, job});
     }
     end_job(job);
   }
@@ -332,6 +335,12 @@ class Kernel : public SavedStates {
     begin_costs(job, waits);
     plan_finish(job);
     emit({EventKind::start, job});
+  }
+
+  /// A decision is carried out. One that Decision::keep_order() cut short goes on at this instant.
+  void end_order() {
+    state.keeps_order = false;
+    if (std::exchange(state.is_barred, false)) state.effects.get<Limits>().ask_again(state.now);
   }
 
   /// A run that a decision stopped, and whose capacity it freed.
@@ -592,8 +601,8 @@ class Kernel : public SavedStates {
       state.unlink(state.running, job);
     }
     if (state.occupancy.active()) give_up_seats(job);
-    const bool saves = why != EndOfRun::killed &&
-                       (why == EndOfRun::finished || why == EndOfRun::cancelled || is_kept_at_preemption(job));
+    const bool saves =
+        why == EndOfRun::finished || why == EndOfRun::cancelled || is_kept_at_end(job, why == EndOfRun::killed);
     if (why == EndOfRun::finished) {
       settle_run(job);
     } else {

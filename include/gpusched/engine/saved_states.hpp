@@ -72,7 +72,12 @@ class SavedStates : public RunAccount {
     run.remaining = run.remaining - saved.loading - saved.all_saving(saved.saves) - kept;
   }
 
-  /// True when what a run does is kept at a preemption. Without periodic checkpoints, whatever was done is saved then.
+  /// True when what a run does is kept when it is killed or preempted. Without periodic checkpoints, whatever was done
+  /// is saved at a preemption. A replica has served, whatever ends it.
+  [[nodiscard]] bool is_kept_at_end(JobId job, bool is_killed) const {
+    if (state.is_replica(job)) return true;
+    return !is_killed && is_kept_at_preemption(job);
+  }
   [[nodiscard]] bool is_kept_at_preemption(JobId job) const {
     return state.saved.empty() || state.saved[index(job)].interval.us == 0 ||
            state.options.preemption.rule != CheckpointRule::fixed;
@@ -167,11 +172,12 @@ class SavedStates : public RunAccount {
     SavedState& saved = state.saved[index(job)];
     const RatePpm rate = working_rate(job);
     saved = {.kills = saved.kills, .was_killed = saved.was_killed};
-    plan_checkpoints(job, rate);
+    const bool has_state = !state.is_replica(job);
+    if (has_state) plan_checkpoints(job, rate);
     if (!run.must_restart && waits.us == 0) return;
     const PreemptionCost& cost = state.options.preemption;
     Time load = waits;
-    if (run.must_restart) load += saved.was_killed ? cost.restart : cost.checkpoint + cost.restart;
+    if (run.must_restart && has_state) load += saved.was_killed ? cost.restart : cost.checkpoint + cost.restart;
     saved.loading = saved.loading_left = EngineState::work_done(rate, load);
     run.remaining = later_by(run.remaining, saved.loading);
     if (waits.us > 0) saved.after_wait = run.remaining - EngineState::work_done(rate, waits);

@@ -34,6 +34,7 @@ class HierarchicalDrf {
   [[nodiscard]] std::string_view name() const { return "hdrf"; }
 
   void decide(const View& view, Decision& decision) {
+    decision.keep_order();
     for (const Event& event : view.events()) note(view.at(event), event);
     shares_.refresh();
     reorder_queues();

@@ -99,6 +99,7 @@ std::vector<MilliGpu> kai_fair_shares(const std::vector<KaiQueue>& queues, const
 }
 
 void Kai::decide(const View& view, Decision& decision) {
+  decision.keep_order();
   jobs_.note(view);
   divide();
   for_each_job(view, true, [&](const Head& head) {

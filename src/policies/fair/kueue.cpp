@@ -37,6 +37,7 @@ MilliGpu KueueCohort::most(std::uint32_t queue) const {
 }
 
 void Kueue::decide(const View& view, Decision& decision) {
+  decision.keep_order();
   note(view);
   for (std::vector<Head> cycle = heads(view); !cycle.empty(); cycle = heads(view)) {
     for (const Head& head : cycle) {

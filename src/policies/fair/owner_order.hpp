@@ -39,6 +39,7 @@ class OwnerOrder {
   [[nodiscard]] std::string_view name() const { return name_; }
 
   void decide(const View& view, Decision& decision) {
+    decision.keep_order();
     for (const Event& event : view.events()) note(view.at(event), event);
     waiting_.start_while_any_fits(view, decision, view.options().placement, order(view), [&](JobId job) {
       const std::uint32_t owner = accounts_.owner(view, job);

@@ -149,6 +149,7 @@ ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
 }
 
 void ShareQueues::decide(const View& view, Decision& decision) {
+  decision.keep_order();
   started_.clear();
   note(view);
   start_waiting(view, decision);

@@ -33,6 +33,7 @@ struct FifoSkip {
       if (enters_queue(event.kind)) waiting_.push(then, event.job, then.queue_place(event.job).number);
       if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);
     }
+    decision.keep_order();
     waiting_.start_in_order(view, decision, true);
   }
 

@@ -25,6 +25,7 @@ class ListScheduler {
   [[nodiscard]] bool clairvoyant() const { return queue_.order().estimator.clairvoyant(); }
 
   void decide(const OracleView& view, Decision& decision) {
+    decision.keep_order();
     queue_.observe(view);
     WaitingJobs& waiting = queue_.waiting();
     for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {

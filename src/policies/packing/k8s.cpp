@@ -71,6 +71,7 @@ std::uint32_t feasible_nodes_to_find(std::uint32_t nodes, std::uint32_t percenta
 }
 
 void K8s::decide(const View& view, Decision& decision) {
+  decision.keep_order();
   prepare(view);
   for (const Event& event : view.events()) {
     const View then = view.at(event);

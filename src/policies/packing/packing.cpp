@@ -357,6 +357,7 @@ std::string_view Packing::name() const {
 }
 
 void Packing::decide(const View& view, Decision& decision) {
+  decision.keep_order();
   if (nodes_of_.empty()) nodes_of_.resize(view.job_count());
   bool freed = false;
   std::vector<JobId> came;

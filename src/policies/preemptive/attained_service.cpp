@@ -93,6 +93,7 @@ struct AttainedService::Hooks {
 };
 
 void AttainedService::decide(const View& view, Decision& decision) {
+  decision.keep_order();
   if (jobs_.empty()) {
     jobs_.resize(view.job_count());
     runs_.resize(std::size_t{view.queue_count()} * view.demand_count());

@@ -6,6 +6,7 @@
 namespace gpusched {
 
 void ShortestRemaining::decide(const OracleView& view, Decision& decision) {
+  decision.keep_order();
   jobs_.prepare(view);
   note_outcome(view);
   touched_.assign(view.queue_count(), false);

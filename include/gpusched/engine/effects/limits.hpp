@@ -138,6 +138,11 @@ class Limits {
   /// \}
 
   // ---- time ----
+  /// Another decision is wanted now, once those are held back that have to be.
+  void ask_again(Time now) {
+    asks_again_ = true;
+    due_ = now;
+  }
   /// Now, when what runs has changed since the last time.
   [[nodiscard]] Time next_time() const { return due_; }
   template <class Kernel>
@@ -178,6 +183,7 @@ class Limits {
         kernel.let_go(job);
       }
     }
+    if (std::exchange(asks_again_, false)) kernel.emit({EventKind::wake});
   }
   template <class Kernel>
   void react(Kernel& kernel) {
@@ -341,6 +347,7 @@ class Limits {
   std::map<std::tuple<std::uint32_t, MilliGpu, std::int64_t, std::int64_t>, std::uint32_t> numbers_;  // of groups
   std::vector<std::uint32_t> changed_;                                                                // buckets
   Time due_ = Time::max();
+  bool asks_again_ = false;
   std::vector<JobId> put_off_;  // until something happens after that
   Time put_off_at_ = Time::max();
   HeldBack held_back_;

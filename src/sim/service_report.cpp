@@ -8,6 +8,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/optional_text.hpp"
 #include "src/sim/rated_run.hpp"
 #include "src/sim/replay.hpp"
 
@@ -20,7 +21,14 @@ constexpr std::array<std::string_view, 6> request_outcomes{"coming",    "waiting
 
 std::string share(const std::optional<double>& value) { return value ? formatted("%.2f%%", 100 * *value) : "-"; }
 
-std::string latency(double seconds) { return formatted(seconds < 10 ? "%.3f" : "%.1f", seconds); }
+// A latency of the requests that were answered; nothing where none was.
+std::optional<double> of_answered(const ServiceFigures& service, double ServiceFigures::*figure) {
+  return service.requests.completed > 0 ? std::optional(service.*figure) : std::nullopt;
+}
+
+std::string latency(const std::optional<double>& seconds) {
+  return seconds ? formatted(*seconds < 10 ? "%.3f" : "%.1f", *seconds) : "-";
+}
 
 }  // namespace
 
@@ -31,8 +39,10 @@ std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& 
   for (const PolicyRun& run : runs) {
     for (const ServiceFigures& service : run.services) {
       table.add({run.policy, service.name, human_count(service.requests.injected),
-                 human_count(service.requests.dropped + service.requests.timed_out), latency(service.mean_latency_s),
-                 latency(service.p95_latency_s), latency(service.p99_latency_s),
+                 human_count(service.requests.dropped + service.requests.timed_out),
+                 latency(of_answered(service, &ServiceFigures::mean_latency_s)),
+                 latency(of_answered(service, &ServiceFigures::p95_latency_s)),
+                 latency(of_answered(service, &ServiceFigures::p99_latency_s)),
                  share(service.slo_attainment) + (service.kept == false ? "!" : ""),
                  formatted("%.2f", service.mean_replicas), human_count(service.starts.cold),
                  formatted("%.1f", service.gpu_hours), formatted("%.1f", service.lower_bound_gpu_hours)});
@@ -46,9 +56,9 @@ std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& 
     rate(3, Best::least, [](const ServiceFigures& of) {
       return std::optional(static_cast<double>(of.requests.dropped + of.requests.timed_out));
     });
-    rate(4, Best::least, [](const ServiceFigures& of) { return std::optional(of.mean_latency_s); });
-    rate(5, Best::least, [](const ServiceFigures& of) { return std::optional(of.p95_latency_s); });
-    rate(6, Best::least, [](const ServiceFigures& of) { return std::optional(of.p99_latency_s); });
+    rate(4, Best::least, [](const ServiceFigures& of) { return of_answered(of, &ServiceFigures::mean_latency_s); });
+    rate(5, Best::least, [](const ServiceFigures& of) { return of_answered(of, &ServiceFigures::p95_latency_s); });
+    rate(6, Best::least, [](const ServiceFigures& of) { return of_answered(of, &ServiceFigures::p99_latency_s); });
     rate(7, Best::most, [](const ServiceFigures& of) { return of.slo_attainment; });
     rate(10, Best::least, [](const ServiceFigures& of) { return std::optional(of.gpu_hours); });
   }
@@ -59,6 +69,7 @@ std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& 
 
 Json service_json(const ServiceFigures& service) {
   const RequestCounts& requests = service.requests;
+  const auto of_all = [&service](double ServiceFigures::*figure) { return number_json(of_answered(service, figure)); };
   const auto token = [&](double TokenFigures::*figure) {
     return service.tokens ? Json((*service.tokens).*figure) : Json(nullptr);
   };
@@ -68,11 +79,11 @@ Json service_json(const ServiceFigures& service) {
           {"timed_out", requests.timed_out},
           {"in_system_at_end", requests.waiting + requests.served},
           {"retries", service.retries},
-          {"mean_latency_s", service.mean_latency_s},
-          {"median_latency_s", service.median_latency_s},
-          {"p95_latency_s", service.p95_latency_s},
-          {"p99_latency_s", service.p99_latency_s},
-          {"mean_wait_s", service.mean_wait_s},
+          {"mean_latency_s", of_all(&ServiceFigures::mean_latency_s)},
+          {"median_latency_s", of_all(&ServiceFigures::median_latency_s)},
+          {"p95_latency_s", of_all(&ServiceFigures::p95_latency_s)},
+          {"p99_latency_s", of_all(&ServiceFigures::p99_latency_s)},
+          {"mean_wait_s", of_all(&ServiceFigures::mean_wait_s)},
           {"mean_first_token_s", token(&TokenFigures::mean_first_token_s)},
           {"p99_first_token_s", token(&TokenFigures::p99_first_token_s)},
           {"mean_per_token_s", token(&TokenFigures::mean_per_token_s)},

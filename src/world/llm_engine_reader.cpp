@@ -125,7 +125,14 @@ class EngineReader {
       fields_.fail("steps", "expected steps of two different numbers of tokens, or more");
     }
     if (!fields_.good()) return std::optional<LlmStepTimes>{};
-    return std::optional(LlmStepTimes(BatchStepTimes(runs)));
+    const BatchStepTimes times(runs);
+    const double prompt_us = times.step_us({.prefill_tokens = 1}), token_us = times.step_us({.decodes = 1});
+    if (std::min(prompt_us, token_us) <= 0) {
+      fields_.fail("steps", std::string("expected a step of fewer tokens: the line through the first two gives ") +
+                                (prompt_us <= 0 ? "a prompt" : "a step") + " of one token no time");
+      return std::optional<LlmStepTimes>{};
+    }
+    return std::optional(LlmStepTimes(times));
   }
 
   JsonFields& fields_;

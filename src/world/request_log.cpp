@@ -65,6 +65,7 @@ class LogRows {
         const auto& names = log_columns[column];
         const auto known = std::find(names.begin(), names.end(), trim(cells[i]));
         if (known == names.end()) continue;
+        if (has(static_cast<LogColumn>(column))) return bad_cell(*known, "expected one such column in the header");
         places_[column] = i;
         names_[column] = *known;
       }

@@ -94,6 +94,25 @@ struct ServedRun {
 
 using Seconds = std::vector<double>;
 
+// What it has served is useful, whatever ends the run, and it neither saves nor loads: 15 and 5 s on the node.
+TEST(Services, AReplicaHasNoStateToLose) {
+  NodeFailures failures;
+  failures.add_changes(
+      std::vector<NodeChange>{{whole_seconds(15), NodeId{0}, false}, {whole_seconds(16), NodeId{0}, true}});
+  EngineOptions options;
+  options.preemption = {.checkpoint = whole_seconds(4), .restart = whole_seconds(7)};
+  for (const std::int64_t interval_s : {0, 3}) {
+    options.preemption.checkpoint_interval = whole_seconds(interval_s);
+    options.preemption.periodic_checkpoint = whole_seconds(interval_s == 0 ? 0 : 1);
+    const ServedRun run({service_of({{0, 10}, {20, 1}})}, {}, 1, {.failures = &failures}, options);
+    ASSERT_TRUE(run.finished);
+    EXPECT_EQ(run.ends(), (std::vector<double>{10, 21}));
+    const GpuTime time = run.engine.gpu_time(JobId{0});
+    EXPECT_EQ(time.useful, detail::WideInt{20'000'000} * whole_gpu);
+    EXPECT_EQ(time.lost + time.overhead, 0);
+  }
+}
+
 TEST(Services, OneReplicaServesInTheOrderOfArrival) {
   const ServedRun run({service_of({{0, 1}, {0, 1}, {0.5, 1}, {9, 2}})}, {}, 1);
   ASSERT_TRUE(run.finished);

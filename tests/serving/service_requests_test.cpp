@@ -239,6 +239,21 @@ TEST(ServiceRequests, WhatALostReplicaHeldIsRoutedAgain) {
   EXPECT_EQ(own.ledger().records()[4].start, whole_seconds(9));
 }
 
+// What takes no time ends before the next one begins: all at once, and one after the other beside one that takes 2 s.
+TEST(ServiceRequests, ServiceMayTakeNoTime) {
+  ServiceSpec spec{.name = "s", .most = 2, .routing = RoutingRule::round_robin};
+  for (const std::int64_t work_s : {0, 2, 0, 0, 0, 1}) {
+    spec.requests.push_back({.arrival = whole_seconds(1), .work = whole_seconds(work_s)});
+  }
+  ServiceRequests own(spec, {});
+  own.open(0, reference_rate);
+  own.open(1, reference_rate);
+  own.advance_to(whole_seconds(100));
+  std::vector<std::int64_t> ends;
+  for (const RequestRecord& record : own.ledger().records()) ends.push_back(record.end.us / 1'000'000);
+  EXPECT_EQ(ends, (std::vector<std::int64_t>{1, 3, 1, 3, 1, 4}));
+}
+
 // M/M/1 each of c replicas under random splitting: rate 0.8 a replica, 1 s of service: a mean wait of 0.8 / 0.2 = 4 s;
 // one queue of M/M/4 waits 0.7455 s. Round robin (Erlang-4 arrivals at each) lies between.
 TEST(ServiceRequests, WaitsOfRoutersAreThoseOfQueueingTheory) {

@@ -69,12 +69,14 @@ class ReplicaServer {
   }
   /// Ends and begins what is due. Precondition: no time before `now` was passed over.
   void advance(Time now, ServerNews& news) {
-    while (!pieces_.empty() && pieces_.front().end <= now) {
-      std::pop_heap(pieces_.begin(), pieces_.end(), ends_later);
-      for (const std::uint32_t request : pieces_.back().requests) news.ended.push_back({.request = request});
-      pieces_.pop_back();
+    while (next_time() <= now) {
+      // What takes no time ends before another one begins.
+      if (!pieces_.empty() && pieces_.front().end <= now) {
+        end_first(news);
+      } else {
+        begin(now, news);
+      }
     }
-    while (next_time() <= now) begin(now, news);
   }
   /// It is lost: all its requests, in any order.
   std::vector<std::uint32_t> stop() {
@@ -118,6 +120,12 @@ class ReplicaServer {
   std::deque<Waiting>::iterator place_of(std::uint32_t number) {
     return std::lower_bound(waiting_.begin(), waiting_.end(), number,
                             [](const Waiting& one, std::uint32_t of) { return one.number < of; });
+  }
+
+  void end_first(ServerNews& news) {
+    std::pop_heap(pieces_.begin(), pieces_.end(), ends_later);
+    for (const std::uint32_t request : pieces_.back().requests) news.ended.push_back({.request = request});
+    pieces_.pop_back();
   }
 
   void begin(Time now, ServerNews& news) {

@@ -215,7 +215,6 @@ std::string why_ended(FederationEnd end, const Federation& federation, const Job
 Result<std::vector<SiteSetup>> setups_of(const SiteStretch& stretch, const PolicyRegistry& registry,
                                          const StretchOptions& how) {
   std::vector<SiteSetup> sites;
-  EngineOptions options = stretch.engine;
   for (SiteId site = 0; site < stretch.sites.clusters.size(); ++site) {
     const Cluster& cluster = stretch.sites.clusters[site];
     auto policy = make_policy(registry, stretch.policy,
@@ -226,7 +225,9 @@ Result<std::vector<SiteSetup>> setups_of(const SiteStretch& stretch, const Polic
                                .power = &stretch.sites.powers[site]});
     if (!policy) return Unexpected{policy.error()};
     const auto given = [](const auto& model) { return model.is_empty() ? nullptr : &model; };
-    if (given(stretch.sites.failures[site]) != nullptr) options.seed = how.seed;
+    EngineOptions options = stretch.engine;
+    const std::uint64_t seed = given(stretch.sites.failures[site]) != nullptr ? how.seed : options.seed;
+    options.seed = site_seed(seed, stretch.sites.world.sites, site);
     sites.push_back({.cluster = &cluster,
                      .policy = *std::move(policy),
                      .options = options,

@@ -279,9 +279,11 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
     if (!estimator) return Unexpected{in_option("policy", estimator.error())};
     run.estimates.emplace_back(*std::move(estimator), jobs.size());
     const auto given = [](const auto& model) { return model.is_empty() ? nullptr : &model; };
+    EngineOptions options = input.options;
+    options.seed = site_seed(options.seed, input.sites.world.sites, site);
     sites.push_back({.cluster = &cluster,
                      .policy = *std::move(policy),
-                     .options = input.options,
+                     .options = options,
                      .inputs = {.failures = given(input.sites.failures[site]),
                                 .power = given(input.sites.powers[site]),
                                 .services = given(input.services),

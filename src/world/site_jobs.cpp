@@ -7,10 +7,12 @@
 #include <fstream>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 #include "src/calibration/profile/measured_csv.hpp"
 
 namespace gpusched {
@@ -52,9 +54,14 @@ class PlaceReader {
     place.output_bytes = bytes(cells, 3);
     place.checkpoint_bytes = bytes(cells, 5);
     if (!cells.text(4).empty()) place.data_set = found(cells, 4, set_of_, sets_, "data set", place.data_set);
-    if (job != job_of_.end()) ++told_;
+    if (job == job_of_.end()) {
+      ++others_;
+      return;
+    }
+    if (!is_told_.insert(job->second).second) cells.fail(0, "each job once");
   }
-  [[nodiscard]] std::uint32_t told() const { return told_; }
+  [[nodiscard]] std::uint32_t others() const { return others_; }
+  [[nodiscard]] std::uint32_t told() const { return static_cast<std::uint32_t>(is_told_.size()); }
 
  private:
   using Numbers = std::unordered_map<std::string, std::uint32_t>;  // looked up, never gone through
@@ -77,7 +84,8 @@ class PlaceReader {
   std::vector<std::string> sites_, sets_;
   std::vector<JobPlace>& places_;
   Numbers site_of_, set_of_, job_of_;
-  std::uint32_t told_ = 0;
+  std::unordered_set<std::uint32_t> is_told_;  // jobs
+  std::uint32_t others_ = 0;                   // rows of jobs that are not run
 };
 
 }  // namespace
@@ -115,6 +123,8 @@ Result<std::vector<JobPlace>> places_of_jobs(const SiteJobs& told, const std::st
     const auto read = for_each_measured_cells(file, place_columns, [&](MeasuredCells& cells) { reader.read(cells); });
     if (!read) return Unexpected{read.error()};
     if (file != trace) files.push_back(file);
+    if (file != trace && reader.others() > 0)
+      notes.push_back(file + ": " + counted(reader.others(), "row names a job", "rows name jobs") + " of no run");
     const std::uint32_t all = jobs.size() - jobs.replicas();
     if (reader.told() < all)
       notes.push_back(file + " says nothing of " + std::to_string(all - reader.told()) + " jobs");

@@ -91,6 +91,7 @@ class SitesBuilder {
     found_.clusters.push_back(site.is_unlimited ? cloud_for(jobs_) : read_cluster_of(own));
     found_.failures.push_back(read_failures_of(own, site.is_unlimited));
     found_.powers.push_back(read_power_of(own, site));
+    take_signals(found_.powers.back(), site);
     world().sites.push_back(std::move(site));
   }
 
@@ -192,6 +193,13 @@ class SitesBuilder {
     }
     if (has_own) power->model.places = {place};
     return std::move(power->model);
+  }
+
+  // What the site's power says of all its nodes is the site's own, for its links and for routers.
+  static void take_signals(const PowerModel& power, Site& site) {
+    if (power.places.size() != 1) return;
+    site.carbon_g_per_kwh = power.places.front().carbon_g_per_kwh;
+    site.usd_per_mwh = power.places.front().usd_per_mwh;
   }
 
   // ---- names of sites ----

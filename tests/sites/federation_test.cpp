@@ -78,6 +78,39 @@ TEST(Sites, AnUplinkIsSharedMaxMinFairly) {
   EXPECT_EQ(federation.joined(JobId{2}), whole_seconds(2000));
 }
 
+// From the second site over 80 Mbps, 100 s: the link of 200 from the first has 10 of uplink behind it.
+TEST(Sites, DataComeFromWhereTheyAreSoonest) {
+  const JobTable jobs = table_of_gangs({gang(0, 1, 1)});
+  SiteWorld world = linked_sites(3, link_of(200));
+  world.links[5] = link_of(80);  // 1 to 2
+  world.sites[0].uplink = 10 * bytes_per_s_per_mbps;
+  world.data_sets = {{.name = "images", .bytes = gb, .at = {0, 1}}};
+  world.jobs.assign(1, {.home = 2, .data_set = 0});
+  const std::vector<Cluster> clusters{one_node(8), one_node(8), one_node(8)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(LocalOnly{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.joined(JobId{0}), whole_seconds(100));
+}
+
+// A cloud has room for more than any site, however many jobs are still to come.
+TEST(Sites, AnUnlimitedSiteIsNeverFull) {
+  std::vector<JobRecord> rows{gang(0, 100, 8), gang(10, 100, 4)};
+  for (const bool has_more : {false, true}) {
+    if (has_more) rows.insert(rows.end(), {gang(100'000, 1, 8), gang(100'000, 1, 8)});
+    const JobTable jobs = table_of_gangs(rows);
+    SiteWorld world = linked_sites(2, link_of(100));
+    world.sites[1].is_unlimited = true;
+    world.jobs.assign(rows.size(), {.home = 0});
+    world.jobs[0].home = 1;
+    const std::vector<Cluster> clusters{one_node(8), cloud_for(jobs)};
+    for (const AnyRouter& router : {AnyRouter(MostAvailable{}), AnyRouter(LeastLoaded{})}) {
+      Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), router);
+      ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+      EXPECT_EQ(federation.site_of(JobId{1}), router.name() == "most-available" ? 1u : 0u) << router.name();
+    }
+  }
+}
+
 TEST(Sites, EgressIsPaidByTheOriginInThatDirectionAndNetworksDrawAtItsIntensity) {
   const JobTable jobs = table_of_gangs({gang(0, 1, 1), gang(10'000, 1, 1)});
   SiteWorld world = linked_sites(2, link_of(800));

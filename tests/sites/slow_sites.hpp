@@ -232,8 +232,9 @@ class SlowSites {
     for (SiteId from = 0; from < gpus_.size(); ++from) {
       const SiteLink* const link = from == to ? nullptr : world_.link(from, to);
       if (link == nullptr || !has(from, what, number)) continue;
-      const double seconds =
-          static_cast<double>(bytes_of(what, number)) / link->bytes_per_s + to_seconds(link->round_trip);
+      const double seconds = static_cast<double>(bytes_of(what, number)) /
+                                 std::min({link->bytes_per_s, world_.sites[from].uplink, world_.sites[to].downlink}) +
+                             to_seconds(link->round_trip);
       if (!best || std::pair(seconds, from) < *best) best = {seconds, from};
     }
     return best ? best->second : no_site;
@@ -375,9 +376,11 @@ class SlowSites {
       return {sites[rng.below(sites.size())]};
     }
     const auto key = [&](SiteId site) {
-      const double load = static_cast<double>(asked(site, job)) / static_cast<double>(gpus_[site]);
+      const bool is_cloud = world_.sites[site].is_unlimited;
+      const double load = is_cloud ? 0 : static_cast<double>(asked(site, job)) / static_cast<double>(gpus_[site]);
       switch (rule_) {
-        case SlowRule::most_available: return std::pair(static_cast<double>(asked(site, job) - gpus_[site]), 0.0);
+        case SlowRule::most_available:
+          return std::pair(is_cloud ? -1e18 : static_cast<double>(asked(site, job) - gpus_[site]), 0.0);
         case SlowRule::least_loaded: return std::pair(load, 0.0);
         case SlowRule::data_present: return std::pair(static_cast<double>(transfer_us(job, site)), load);
         case SlowRule::completion:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -94,13 +95,15 @@ class RouterView {
     return state_->loads[site].asked + state_->asked_by_services(site);
   }
   /// \}
-  /// Those GPUs, divided by the site's.
+  /// Those GPUs, divided by the site's; 0 where these are unlimited.
   [[nodiscard]] double load(SiteId at) const {
+    if (world().sites[at].is_unlimited) return 0;
     const auto gpus = static_cast<double>(std::max<std::int64_t>(site(at).cluster().up_gpus(), 1));
     return static_cast<double>(asked_milli(at)) / static_cast<double>(whole_gpu) / gpus;
   }
-  /// GPUs in service that no job asks for; negative: jobs wait.
+  /// GPUs in service that no job asks for; negative: jobs wait. Most where they are unlimited.
   [[nodiscard]] MilliGpu unasked_milli(SiteId at) const {
+    if (world().sites[at].is_unlimited) return std::numeric_limits<MilliGpu>::max();
     return site(at).cluster().up_gpus() * whole_gpu - asked_milli(at);
   }
   /// g/kWh and USD/MWh of its electricity now.

@@ -172,18 +172,21 @@ struct SiteState {
     return what == SiteItem::job_data ? place.bytes : place.output_bytes;
   }
 
-  /// Seconds that so many bytes take on an idle link, its round trip included.
-  static double idle_seconds(const SiteLink& link, std::int64_t bytes) {
-    return static_cast<double>(bytes) / link.bytes_per_s + to_seconds(link.round_trip);
+  /// Seconds that so many bytes take on an idle link between idle sites, its round trip included. Precondition: there
+  /// is such a link.
+  [[nodiscard]] double idle_seconds(SiteId from, SiteId to, std::int64_t bytes) const {
+    const SiteLink& link = *world->link(from, to);
+    const double width = std::min({link.bytes_per_s, world->sites[from].uplink, world->sites[to].downlink});
+    return static_cast<double>(bytes) / width + to_seconds(link.round_trip);
   }
-  /// The site that has the item and from which it would come soonest over idle links; no_site: there is no way.
+  /// The site that has the item and from which it would come soonest, were nothing else on its way; no_site: there is
+  /// no way.
   [[nodiscard]] SiteId source(SiteItem what, std::uint32_t number, SiteId to) const {
     SiteId best = no_site;
     double least = 0;
     for (SiteId from = 0; from < site_count(); ++from) {
-      const SiteLink* const link = world->link(from, to);
-      if (link == nullptr || from == to || !is_at(what, number, from)) continue;
-      const double seconds = idle_seconds(*link, bytes_of(what, number));
+      if (from == to || world->link(from, to) == nullptr || !is_at(what, number, from)) continue;
+      const double seconds = idle_seconds(from, to, bytes_of(what, number));
       if (best == no_site || seconds < least) {
         best = from;
         least = seconds;

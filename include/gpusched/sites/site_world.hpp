@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
@@ -56,6 +57,11 @@ struct DataSet {
   std::int64_t bytes = 0;       ///< 0 or more
   std::vector<SiteId> at = {};  ///< where it is when the run begins; at least one
 };
+
+/// The seed of what is random at a site of several, of the run's; that of an only site is the run's own.
+inline std::uint64_t site_seed(std::uint64_t seed, const std::vector<Site>& sites, SiteId site) {
+  return sites.size() == 1 ? seed : Rng(seed).split("site").split(sites[site].name).next();
+}
 
 /// What a job is, beside its row of the JobTable.
 struct JobPlace {

@@ -218,8 +218,31 @@ std::string estimator_of(const std::vector<ParameterInfo>& parameters, const Pol
 
 }  // namespace
 
+namespace {
+
+// Of a policy that holds others: what it believes itself, but where it looks ahead with exact times, and what they do.
+std::string known_of_holder(const PolicyRegistry& registry, const PolicySpec& policy, std::span<const PolicySpec> held,
+                            const JobTable& jobs, bool clairvoyant) {
+  std::vector<std::string> known;
+  const auto add = [&known](const std::string& text) {
+    if (!text.empty() && text != "-" && std::find(known.begin(), known.end(), text) == known.end())
+      known.push_back(text);
+  };
+  const auto given = policy.given.find("runtimes");
+  const bool is_exact = given != policy.given.end() && given->second == ParameterValue(std::string("exact"));
+  if (!is_exact) add(estimator_of((*registry.find(policy.name))->parameters, policy, jobs));
+  for (const PolicySpec& member : held) add(known_run_times(registry, member, jobs, false));
+  if (clairvoyant) add("exact");
+  return known.empty() ? "-" : joined(known, ", ");
+}
+
+}  // namespace
+
 std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,
                             bool clairvoyant) {
+  PolicySpec holder = policy;
+  const std::span<const PolicySpec> held = held_policies(registry, holder);
+  if (!held.empty()) return known_of_holder(registry, policy, held, jobs, clairvoyant);
   std::string of_order = estimator_of((*registry.find(policy.name))->parameters, policy, jobs);
   if (!stays_plain(policy)) {
     const PolicySpec& backfill = policy.backfill.front();

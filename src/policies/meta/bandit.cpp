@@ -14,6 +14,7 @@
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/policies/meta/bandit_rules.hpp"
+#include "src/policies/meta/believed_left.hpp"
 #include "src/policies/meta/figure.hpp"
 #include "src/policies/meta/members.hpp"
 #include "src/policies/meta/notes_log.hpp"
@@ -38,10 +39,9 @@ class Bandit {
   void decide(const OracleView& view, Decision& decision) {
     members_.observe(view);
     for (const Event& event : view.events()) note(view, event);
-    last_ = view.now();
     std::size_t member = members_.active();
-    if (members_.size() > 1 && (periods_.empty() || is_over(view))) {
-      for (const JobId job : std::exchange(cancelled_, {})) count(view, job);
+    if (members_.size() > 1 && !members_.was_over() && (periods_.empty() || is_over(view))) {
+      for (const JobId job : std::exchange(cancelled_, {})) count(view, job, view.ran(job));
       if (!periods_.empty()) reward();
       member = std::visit([](auto& rule) { return rule.choose(); }, rule_);
       periods_.push_back({.begin = view.now(), .member = member, .value = {}, .reward = {}});
@@ -56,7 +56,7 @@ class Bandit {
     for (std::size_t i = 0; i < periods_.size(); ++i) {
       const Period& period = periods_[i];
       append_seconds(text, period.begin);
-      append_seconds(text += ',', i + 1 < periods_.size() ? periods_[i + 1].begin : last_);
+      append_seconds(text += ',', i + 1 < periods_.size() ? periods_[i + 1].begin : members_.last());
       append_csv_field(text += ',', members_.name(period.member));
       text += ',';
       if (period.value) text += exact_number(*period.value);
@@ -74,12 +74,14 @@ class Bandit {
     std::optional<double> value, reward;
   };
 
-  void note(const View& view, const Event& event) {
-    if (event.kind == EventKind::finish) count(view, event.job);
+  // Replicas and trials are no jobs.
+  void note(const OracleView& view, const Event& event) {
+    const bool is_job = event.kind == EventKind::finish && index(event.job) >= view.jobs().in_front();
+    if (is_job) count(view, event.job, known_work(view, event.job));
   }
-  void count(const View& view, JobId job) {
-    const Time age = view.now() - view.submit(job), ran = view.ran(job);
-    ended_.push_back({.age = age, .waited = age - ran, .length = ran});
+  void count(const View& view, JobId job, Time length) {
+    const Time age = view.now() - view.submit(job);
+    ended_.push_back({.age = age, .waited = std::max(age - view.ran(job), Time{}), .length = length});
   }
 
   [[nodiscard]] bool is_over(const View& view) const {
@@ -107,7 +109,6 @@ class Bandit {
   std::vector<JobId> cancelled_;  // by a member in it: they wait on until its end
   double sum_ = 0;                // of all values
   std::uint64_t values_ = 0;
-  Time last_{};
 };
 
 Result<AnyPolicy> make_bandit(const PolicyParameters& parameters, const PolicyContext& context) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How much longer a job is believed to run by who looks ahead.
+/// What who looks ahead believes of jobs, and knows of those that are done.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,12 @@ inline Time believed_left(AnyDurationEstimator& estimator, const OracleView& vie
   const Time whole = std::clamp(estimator.estimate(view, job), least, most);
   const Time ran = view.attempt(job) == 0 ? view.ran(job) : Time{};
   return whole > ran ? std::max(whole - ran, least) : std::clamp(ran, least, most);
+}
+
+/// Of a job that is done its work or, where it was cancelled or reached its limit, what it ran.
+inline Time known_work(const OracleView& view, JobId job) {
+  const bool was_cut = view.is_cancelled(job) || view.limit_left(job) == Time{};
+  return was_cut ? std::min(view.ran(job), view.work(job)) : view.work(job);
 }
 
 }  // namespace gpusched

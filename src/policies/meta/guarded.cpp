@@ -33,12 +33,6 @@ class Bounded {
   std::uint64_t most_, events_ = 0;
 };
 
-// A job that is done: its work or, where it was cancelled or reached its limit, what it ran.
-Time known_work(const OracleView& view, JobId job) {
-  const bool was_cut = view.is_cancelled(job) || view.limit_left(job) == Time{};
-  return was_cut ? std::min(view.ran(job), view.work(job)) : view.work(job);
-}
-
 }  // namespace
 
 Guarded::Guarded(Members members, std::size_t plain, WeightedFigure figure, AnyDurationEstimator estimator,
@@ -56,7 +50,6 @@ Guarded::Guarded(Members members, std::size_t plain, WeightedFigure figure, AnyD
 void Guarded::decide(const OracleView& view, Decision& decision) {
   members_.observe(view);
   estimator_.observe(view);
-  last_ = view.now();
   const bool is_due = members_.size() > 1 && view.arrived() >= next_;
   members_.decide(is_due ? evaluate(view) : members_.active(), view, decision);
   decision.for_each_cancel([&](JobId job) { given_up_[job] = view.ran(job) + believed_left(estimator_, view, job); });
@@ -148,7 +141,7 @@ std::string Guarded::notes() const {
     for (std::size_t member = 0; member < members_.size(); ++member) {
       const Estimate& estimate = evaluation.members[member];
       append_seconds(text, evaluation.time);
-      append_seconds(text += ',', i + 1 < evaluations_.size() ? evaluations_[i + 1].time : last_);
+      append_seconds(text += ',', i + 1 < evaluations_.size() ? evaluations_[i + 1].time : members_.last());
       append_integer(text += ',', std::int64_t{evaluation.jobs});
       append_csv_field(text += ',', members_.name(member));
       text += ',';

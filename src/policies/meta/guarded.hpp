@@ -77,7 +77,6 @@ class Guarded {
   std::vector<bool> was_clear_;  // by member: at the last evaluation it might have taken over
   std::vector<Evaluation> evaluations_;
   std::map<JobId, Time> given_up_;  // by a member: how long each job was believed to run in all
-  Time last_{};
 };
 
 }  // namespace gpusched

@@ -67,6 +67,9 @@ bool Members::clairvoyant() const {
 }
 
 void Members::observe(const View& view) {
+  was_over_ = is_over_;
+  is_over_ = view.finished() == view.job_count();
+  if (!was_over_) last_ = view.now();
   for (const Event& event : view.events()) {
     if (event.kind != EventKind::finish) continue;
     jobs_.believe(event.job, Time{view.ran(event.job).us / (view.attempt(event.job) + 1)});

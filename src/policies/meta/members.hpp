@@ -52,6 +52,11 @@ class Members {
   /// As it is.
   [[nodiscard]] const AdoptedPolicy& policy() const { return policy_; }
 
+  /// Every job had ended before this instant: whoever asked to be woken has nothing to decide.
+  [[nodiscard]] bool was_over() const { return was_over_; }
+  /// The present instant, or the last at which not every job had ended before.
+  [[nodiscard]] Time last() const { return last_; }
+
   /// Notes the jobs that ended. Comes once an instant, before the others.
   void observe(const View& view);
   /// A member that is to join at this instant.
@@ -78,7 +83,8 @@ class Members {
   std::vector<std::uint32_t> ended_;  // jobs of the run, in order of their ends
   std::size_t active_ = 0;
   AdoptedPolicy policy_;
-  bool began_ = false;
+  bool began_ = false, is_over_ = false, was_over_ = false;
+  Time last_{};
 };
 
 /// The parameter `policies`.

@@ -66,7 +66,6 @@ bool Portfolio::clairvoyant() const {
 void Portfolio::decide(const OracleView& view, Decision& decision) {
   members_.observe(view);
   estimator_.observe(view);
-  last_ = view.now();
   const std::size_t member = is_due(view) ? evaluate(view) : members_.active();
   members_.decide(member, view, decision);
 }
@@ -121,7 +120,9 @@ std::size_t Portfolio::evaluate(const OracleView& view) {
   }
   std::vector<Time> lengths;  // alike for every member
   const OracleView imagined = start.view();
-  for (const JobId job : jobs) lengths.push_back(view.ran(job) + imagined.work_left(job));
+  for (const JobId job : jobs) {
+    lengths.push_back(options_.exact ? view.work(job) : view.ran(job) + imagined.work_left(job));
+  }
   Evaluation evaluation{.time = view.now(), .chosen = 0, .members = std::vector<Estimate>(members_.size())};
   for (std::size_t i = 0; i < members_.size(); ++i) evaluation.members[i].set = candidates_.set(i);
   candidates_.choose(members_.active(), [&](std::size_t member) {
@@ -193,7 +194,7 @@ std::string Portfolio::notes() const {
   std::string text = "from_s,until_s,policy,estimate,events,set,active\n";
   for (std::size_t i = 0; i < evaluations_.size(); ++i) {
     const Evaluation& evaluation = evaluations_[i];
-    const Time until = i + 1 < evaluations_.size() ? evaluations_[i + 1].time : last_;
+    const Time until = i + 1 < evaluations_.size() ? evaluations_[i + 1].time : members_.last();
     for (std::size_t member = 0; member < members_.size(); ++member) {
       const Estimate& estimate = evaluation.members[member];
       append_seconds(text, evaluation.time);

@@ -79,7 +79,6 @@ class Portfolio {
   bool holds_jobs_back_;  // behind others, or at limits
   std::vector<Evaluation> evaluations_;
   MilliGpu asked_ = 0;  // at the last evaluation
-  Time last_{};
 };
 
 }  // namespace gpusched

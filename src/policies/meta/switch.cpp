@@ -62,7 +62,6 @@ class Switch {
 
   void decide(const OracleView& view, Decision& decision) {
     members_.observe(view);
-    last_ = view.now();
     std::size_t member = members_.active();
     if (members_.size() > 1 && (stretches_.empty() || view.now() - stretches_.back().begin >= hold_)) {
       const double value = value_of(view);
@@ -76,7 +75,7 @@ class Switch {
     std::string text = "from_s,until_s,policy,value\n";
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
       append_seconds(text, stretches_[i].begin);
-      append_seconds(text += ',', i + 1 < stretches_.size() ? stretches_[i + 1].begin : last_);
+      append_seconds(text += ',', i + 1 < stretches_.size() ? stretches_[i + 1].begin : members_.last());
       append_csv_field(text += ',', members_.name(stretches_[i].member));
       text += ',' + exact_number(stretches_[i].value) + '\n';
     }
@@ -105,7 +104,6 @@ class Switch {
   MilliGpu large_;
   Time hold_;
   std::vector<Stretch> stretches_;
-  Time last_{};
 };
 
 Result<AnyPolicy> make_switch(const PolicyParameters& parameters, const PolicyContext& context) {

@@ -189,6 +189,19 @@ TEST(Portfolio, WeighsFigures) {
   EXPECT_NEAR(std::stod(rows[1].at("estimate")), 2 * 5 + 100 * (1 + 1.01) / 2.0, 1e-9);
 }
 
+// By the work of all attempts: sjf (310 / 210 + 110 / 100) / 2, fifo (1 + 310 / 100) / 2.
+TEST(Portfolio, SlowdownsAreOfAllAttempts) {
+  JobRecord retried = asked(0, 210, 1, 210);
+  const std::vector<Time> attempts{whole_seconds(10), whole_seconds(200)};
+  retried.attempts = attempts;
+  const JobTable jobs = table_of_asked({retried, asked(0, 100, 1, 100)});
+  const auto rows = rows_of_notes(
+      portfolio_run("portfolio{policies=[fifo,sjf],runtimes=exact,figure=avg_bounded_slowdown}", jobs, Cluster::pool(1))
+          .notes);
+  EXPECT_NEAR(std::stod(rows[0].at("estimate")), 2.05, 1e-9);
+  EXPECT_NEAR(std::stod(rows[1].at("estimate")), (310.0 / 210 + 1.1) / 2, 1e-9);
+}
+
 // 0, 10 and 20 s: a percentile lies between them, as that of the metric.
 TEST(Portfolio, KnowsTheFiguresAsMetricsDo) {
   const JobTable jobs = table_of_asked({asked(0, 10, 2, 10), asked(0, 10, 2, 10), asked(0, 10, 2, 10)});
@@ -344,6 +357,17 @@ TEST(Switch, GoesByTheQueue) {
   EXPECT_EQ(rows[1].at("value"), "3");
   EXPECT_EQ(rows[2].at("from_s"), "110");  // at 100 s three waited still
   EXPECT_EQ(rows[2].at("policy"), "fifo");
+}
+
+// A member that asked to be woken after the last end is woken; the log ends with the run.
+TEST(Switch, NotesEndWithTheRun) {
+  const JobTable jobs = table_of_asked({asked(0, 500, 1), asked(150, 300, 1), asked(150, 500, 1), asked(550, 100, 1)});
+  const PortfolioRun run =
+      portfolio_run("switch{policies=[fifo,las{quantum_gpu_s=350}],at=[2],hold_s=0}", jobs, Cluster::pool(1));
+  EXPECT_EQ(rows_of_notes(run.notes).back().at("until_s"), std::to_string(run.end.us / 1'000'000));
+  const PortfolioRun periods =
+      portfolio_run("bandit{policies=[fifo,gandiva{slice_s=350}],every_s=100}", jobs, Cluster::pool(1));
+  EXPECT_EQ(rows_of_notes(periods.notes).back().at("until_s"), std::to_string(periods.end.us / 1'000'000));
 }
 
 TEST(Switch, GoesByTheHourOfTheDay) {

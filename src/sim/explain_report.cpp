@@ -108,11 +108,11 @@ class Words {
     const JobsAhead& begin = span.ahead_at_begin;
     std::string text;
     if (begin.count > 0) {
-      text = "; behind " + counted(begin.count, "job") + " of " + gpus_counted(begin.gpu_milli) + ", the first job " +
-             job_name(begin.first);
+      text = "; " + counted(begin.count, "job") + " submitted before it " + (begin.count == 1 ? "waits" : "wait") +
+             " for " + gpus_counted(begin.gpu_milli) + ", the first job " + job_name(begin.first);
       if (span.ahead_at_end.count != begin.count) text += ", at the end " + std::to_string(span.ahead_at_end.count);
     } else {
-      text = "; first in its queue";
+      text = "; no job submitted before it waits";
     }
     if (span.started == 0) return text;
     text += "; " + counted(span.started, "other job") + " started";

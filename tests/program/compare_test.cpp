@@ -117,7 +117,7 @@ TEST_F(Program, ExplainsWhyAJobOfAFolderWaited) {
                                     "submitted at 2 s; started at 15 s, after 13.0 s; ended at 18 s\n"
                                     "why it waited: its turn 61.5 %, no free GPUs 38.5 %\n"));
   EXPECT_THAT(words.out, HasSubstr("its turn: 2 GPUs free where it fits, which"));
-  EXPECT_THAT(words.out, HasSubstr("behind 1 job of 8 GPUs, the first job"));
+  EXPECT_THAT(words.out, HasSubstr("1 job submitted before it waits for 8"));
   const json both = json::parse(run("explain " + now + " --job 4711 --json").out);
   ASSERT_EQ(both["runs"].size(), 2u);
   EXPECT_EQ(both["runs"][0]["spans"][0]["cause"], "policy");

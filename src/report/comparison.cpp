@@ -49,7 +49,9 @@ std::string why_none(const Error& error) {
   return text;
 }
 
-std::string slowdown_cell(double value) { return formatted(value < 1000 ? "%.2f" : "%.0f", value); }
+std::string slowdown_cell(const std::optional<double>& value) {
+  return value ? formatted(*value < 1000 ? "%.2f" : "%.0f", *value) : "-";
+}
 
 std::string duration_cell(const ReplayRun& run, const char* metric) {
   const auto value = run.metric(metric);
@@ -143,9 +145,9 @@ ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& 
     table.rows.push_back({marked(run.label, run.clairvoyant), run.run_times, duration_cell(run, "avg_jct_s"),
                           difference, interval, duration_cell(run, "median_jct_s"), duration_cell(run, "p99_jct_s"),
                           duration_cell(run, "avg_wait_s"), duration_cell(run, "p99_wait_s"),
-                          slowdown_cell(run.metric("avg_bounded_slowdown").value_or(0)),
-                          slowdown_cell(run.metric("worst_decile_slowdown").value_or(0)),
-                          share_cell(run, "gpu_utilization"), count_cell(run, "preemptions")});
+                          slowdown_cell(run.metric("avg_bounded_slowdown")),
+                          slowdown_cell(run.metric("worst_decile_slowdown")), share_cell(run, "gpu_utilization"),
+                          count_cell(run, "preemptions")});
     if (has_energy) table.rows.back().push_back(count_cell(run, "energy_kwh"));
   }
   if (any_clairvoyant) table.caption += star_note;

@@ -326,10 +326,11 @@ std::optional<Figure> load_figure(const Runs& runs) {
     const auto saturation = run.summary.find("saturation");
     if (run.of_sweep || saturation == run.summary.end() || !saturation->is_object()) continue;
     const auto load = saturation->find("offered_load");
-    if (load == saturation->end() || !load->is_number()) continue;
+    const auto jct = run.metric("avg_jct_s"), wait = run.metric("avg_wait_s");
+    if (load == saturation->end() || !load->is_number() || !jct || !wait) continue;
     loads[run.policy].insert(load->get<double>());
     csv.cell(run.policy).cell(run.label).cell(load->get<double>());
-    csv.cell(run.metric("avg_jct_s").value_or(0)).cell(run.metric("avg_wait_s").value_or(0)).cell("").cell("");
+    csv.cell(*jct).cell(*wait).cell("").cell("");
     csv.cell(saturation->value("saturated", Json(false)) == Json(true) ? 1.0 : 0.0).end_row();
   }
   if (std::none_of(loads.begin(), loads.end(), [](const auto& entry) { return entry.second.size() > 1; })) {

@@ -68,10 +68,10 @@ Result<EvaluationWindows> test_windows(const TrainConfig& config, const JobTable
                            .last = part->end};
 }
 
-// Means over the windows that all runs finished.
+// Means over the windows that all runs finished, and of which they know the figure.
 HeldOutRow row_of(const Contestant& contestant) {
-  const std::vector<std::size_t> windows = contestant.finished_windows();
   const auto mean = [&](const char* figure) {
+    const std::vector<std::size_t> windows = contestant.windows_with(*find_metric(figure));
     return windows.empty() ? 0 : interquartile_mean_of_runs(contestant.scores(*find_metric(figure), windows));
   };
   return {.policy = contestant.name,
@@ -220,7 +220,8 @@ void run_whole(HeldOut& result, const Tester& tester, const MetricInfo& figure, 
 }  // namespace
 
 std::vector<double> HeldOut::seed_means() const {
-  const RunScores scores = trained.scores(*find_metric(figure), trained.finished_windows());
+  const MetricInfo& metric = *find_metric(figure);
+  const RunScores scores = trained.scores(metric, trained.windows_with(metric));
   std::vector<double> means;
   for (const std::vector<double>& run : scores) {
     if (!run.empty()) means.push_back(mean_of(run));
@@ -229,9 +230,10 @@ std::vector<double> HeldOut::seed_means() const {
 }
 
 std::optional<ConfidenceInterval> HeldOut::interval() const {
-  const std::vector<std::size_t> finished = trained.finished_windows();
-  if (finished.empty()) return std::nullopt;
-  return own_interval(trained.scores(*find_metric(figure), finished), comparison);
+  const MetricInfo& metric = *find_metric(figure);
+  const std::vector<std::size_t> known = trained.windows_with(metric);
+  if (known.empty()) return std::nullopt;
+  return own_interval(trained.scores(metric, known), comparison);
 }
 
 std::string held_out_figure(const EnvOptions& options) {

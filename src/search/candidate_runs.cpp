@@ -242,8 +242,9 @@ Result<PolicyFigures> CandidateRuns::figures_of(const SweepPlan& plan, std::size
     if ((*found)->status != RunStatus::done) return PolicyFigures{.means = {}, .failure = (*found)->message};
     for (std::size_t i = 0; i < objectives.size(); ++i) {
       const auto value = objectives[i].value(**found);
+      if (!value && (*found)->metrics.avg_jct_s) return unknown_objective(*search_, i);
       if (!value) {
-        return unknown_objective(*search_, i);
+        return PolicyFigures{.means = {}, .failure = "limits refuse, or it cancels, every job of a window"};
       }
       figures.means[i] += *value / static_cast<double>(windows);
     }

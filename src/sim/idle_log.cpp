@@ -40,7 +40,8 @@ void IdleLog::observe(const OracleView& view, std::span<const Event> events) {
     if (event.kind == EventKind::start) wait(view, event.job, -1);
     if (event.kind == EventKind::preempt || enters_queue(event.kind)) wait(view.at(event), event.job, 1);
     if (event.kind == EventKind::withdraw) wait(view.at(event), event.job, -1);
-    const bool ends = event.kind == EventKind::finish || event.kind == EventKind::withdraw;
+    const bool ends =
+        event.kind == EventKind::finish || event.kind == EventKind::withdraw || event.kind == EventKind::refuse;
     if (ends && span_.measures(event.job)) at_end_ = sums_;
   }
   const bool some_wait = !waiting_.empty() || view.held_back().gpu_milli > 0;

@@ -313,9 +313,7 @@ class PowerBuilder {
       const auto number = static_cast<std::uint32_t>(model().places.size());
       model().places.push_back(std::move(place));
       for (const std::uint32_t node : read_nodes_of(own)) {
-        if (names_nodes(own) && is_taken[node]) refuse_twice(own, node);
-        is_taken[node] = names_nodes(own);
-        model().place_of[node] = number;
+        if (takes(own, node, is_taken)) model().place_of[node] = number;
       }
     });
   }
@@ -345,11 +343,15 @@ class PowerBuilder {
   }
 
   // A node belongs to one entry of a list that names it; one that names none says what holds without these.
-  static bool names_nodes(const JsonFields& fields) { return fields.has("nodes") || fields.has("racks"); }
-  void refuse_twice(JsonFields& fields, std::uint32_t node) const {
-    if (!fields.good()) return;
-    const std::string& name = cluster_.nodes[node].name;
-    fields.fail("", "expected nodes of no other entry, not " + (name.empty() ? std::to_string(node) : name));
+  bool takes(JsonFields& fields, std::uint32_t node, std::vector<bool>& is_taken) const {
+    const bool is_named = fields.has("nodes") || fields.has("racks");
+    if (!is_named) return !is_taken[node];
+    if (is_taken[node] && fields.good()) {
+      const std::string& name = cluster_.nodes[node].name;
+      fields.fail("", "expected nodes of no other entry, not " + (name.empty() ? std::to_string(node) : name));
+    }
+    is_taken[node] = true;
+    return true;
   }
 
   bool add_rack(const Json& rack, std::set<std::uint32_t>& members) const {
@@ -409,8 +411,7 @@ class PowerBuilder {
     }
     note_absent("/rent", absent, cluster_.gpu_types, "node");
     for (const std::uint32_t node : members) {
-      if (names_nodes(fields) && is_rented_[node]) refuse_twice(fields, node);
-      is_rented_[node] = names_nodes(fields);
+      if (!takes(fields, node, is_rented_)) continue;
       model().rents[node] = {.usd_per_gpu_h = by_type[cluster_.nodes[node].gpu_type], .when_idle = when_idle};
     }
   }

@@ -102,11 +102,35 @@ TEST(Limits, NobodyOvertakesWhoIsPassedOverWithAJobThatIsHeldBack) {
                                        {.submit_s = 13, .work_s = 50, .gpus = 2, .user = "bob"},
                                        {.submit_s = 14, .work_s = 50}});
   const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.gpu_milli = 4 * whole_gpu}}});
-  for (const char* policy : {"fifo", "fifo-skip", "fifo+easy", "sjf{skip=true}", "kueue", "kai", "yarn-capacity",
-                             "k8s{resources=gpu}", "tiresias", "volcano", "slurm{skip=true}", "lsf"}) {
+  for (const char* policy :
+       {"fifo", "fifo-skip", "fifo+easy", "sjf{skip=true}", "kueue", "kai", "yarn-capacity", "k8s{resources=gpu}",
+        "tiresias", "las", "volcano", "slurm{skip=true}", "lsf", "fgd", "max-min", "hdrf", "drf"}) {
     const Starts starts = starts_under(policy, jobs, cluster);
     EXPECT_EQ(starts[5], 100) << policy;
     EXPECT_EQ(starts[6], 150) << policy;
+  }
+}
+
+// What a limit cuts short goes on at that instant, in every virtual cluster and with whom has just come.
+TEST(Limits, WhoIsNotHeldBackDoesNotWaitForWhoIs) {
+  const JobTable jobs = limited_table(
+      {{.work_s = 10'000, .vc = "a"}, {.work_s = 10'000, .vc = "a"}, {.gpus = 2, .user = "bob", .vc = "b"}});
+  Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.jobs = 1}}});
+  for (const bool has_vcs : {false, true}) {
+    if (has_vcs) {
+      cluster.nodes.assign(2, Node{.gpus = 4});
+      cluster.vcs = {{.name = "a"}, {.name = "b"}};
+      cluster.nodes[0].vc = 0;
+      cluster.nodes[1].vc = 1;
+    }
+    for (const Contestant& contestant : contestants()) {
+      auto made = make(contestant, jobs, cluster);
+      if (!made) continue;
+      Engine engine(jobs, cluster);
+      ASSERT_TRUE(simulate(engine, *made)) << contestant;
+      EXPECT_LT(engine.first_start(JobId{2}), limits_at(10'000))
+          << contestant << (has_vcs ? " in virtual clusters" : "");
+    }
   }
 }
 

@@ -91,7 +91,9 @@ std::optional<SlurmTres> parse_slurm_tres(std::string_view text) {
     const std::string_view part = take_part(text, ',');
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
-    const std::string_view name = full_name(trim(part.substr(0, equals)));
+    const std::string_view given = trim(part.substr(0, equals));
+    const std::string of_type = given.starts_with("gpu:") ? "gres/" + std::string(given) : "";
+    const std::string_view name = of_type.empty() ? full_name(given) : std::string_view(of_type);
     const std::string_view value = part.substr(equals + 1);
     if (name == "mem") {
       const auto memory = parse_slurm_memory_mib(value);

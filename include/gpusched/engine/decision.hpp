@@ -250,8 +250,8 @@ class Decision {
   [[nodiscard]] bool is_barred(JobId job, const Shape& shape) {
     if (!limits().active()) return false;
     const bool is_over = !limits().admits(job, shape);
-    state_->is_barred = state_->is_barred || (is_over && state_->keeps_order);
-    return is_over || state_->is_barred;
+    if (is_over && state_->keeps_order && !limits().has_room_for(job, shape)) state_->is_cut_short = true;
+    return is_over || state_->is_cut_short;
   }
   [[nodiscard]] bool is_within_limits(JobId job, const Shape& shape) {
     return !limits().active() || limits().admits(job, shape);

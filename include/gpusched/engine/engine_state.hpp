@@ -78,7 +78,7 @@ struct EngineState {
   std::vector<Event> events;         ///< of this instant
   std::vector<Command> commands;     ///< of the open decision
   bool keeps_order = false;          ///< Decision::keep_order()
-  bool is_barred = false;            ///< the open decision starts no other job
+  bool is_cut_short = false;         ///< by that: the open decision starts no other job
   std::vector<Resized> resized;      ///< jobs that ran until their users changed their size at this instant
 
   /// A decision is being carried out: what happens now is not yet another event for policies.

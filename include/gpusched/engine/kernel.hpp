@@ -340,7 +340,7 @@ class Kernel : public SavedStates {
   /// A decision is carried out. One that Decision::keep_order() cut short goes on at this instant.
   void end_order() {
     state.keeps_order = false;
-    if (std::exchange(state.is_barred, false)) state.effects.get<Limits>().ask_again(state.now);
+    if (std::exchange(state.is_cut_short, false)) state.effects.get<Limits>().ask_again(state.now);
   }
 
   /// A run that a decision stopped, and whose capacity it freed.

@@ -146,6 +146,7 @@ class PreemptiveOrder {
       const Placement rule = hooks.placement(candidate.job);
       const Verdict verdict = place(view, decision, hooks, queue, candidate, rule);
       if (verdict == Verdict::ok) continue;
+      if (verdict == Verdict::over_limit) touched_[queue] = 1;  // Decision::keep_order(): at the next call
       if (verdict == Verdict::does_not_fit) jobs_.pass_over(view, candidate.job, rule);
       if (verdict != Verdict::does_not_fit) jobs_.pass_over_demand(view, candidate.job);
     }

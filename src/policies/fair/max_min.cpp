@@ -39,7 +39,9 @@ bool MaxMin::start_first(const View& view, Decision& decision) {
   waiting_.start_best(ByHeld(held_), any, [&](const RankedClasses::Class& jobs) {
     const JobId job = jobs.first();
     if (found) return Attempt::no_room;
-    if (decision.start(job) != Verdict::ok) {
+    const Verdict verdict = decision.start(job);
+    if (verdict == Verdict::over_limit) return Attempt::no_room;
+    if (verdict != Verdict::ok) {
       stopped = make_room(job, view.options().placement, victims_for(view, job), decision);
     }
     found = view.phase(job) == JobPhase::running;

@@ -74,7 +74,6 @@ struct Slurm::ByPriority : RankedOrder {
 };
 
 void Slurm::decide(const View& view, Decision& decision, const Hooks& hooks) {
-  decision.keep_order();
   take_in(view, decision);
   stop_those_due(view, decision, hooks);
   fill(view, decision, hooks);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "src/policies/seam/seed_parameter.hpp"
 
@@ -359,7 +360,7 @@ std::string_view Packing::name() const {
 void Packing::decide(const View& view, Decision& decision) {
   decision.keep_order();
   if (nodes_of_.empty()) nodes_of_.resize(view.job_count());
-  bool freed = false;
+  bool freed = std::exchange(was_cut_short_, false);
   std::vector<JobId> came;
   for (const Event& event : view.events()) {
     freed = freed || brings_room(event.kind);
@@ -394,13 +395,19 @@ void Packing::start_waiting(const View& view, Decision& decision) {
 // The scores are of single pods and see no earlier pod of the same gang: tasks that must meet on a node go by the run's
 // placement rule.
 bool Packing::start_gang(const View& view, Decision& decision, JobId job) {
-  if (decision.start(job) != Verdict::ok) return false;
+  if (!is_started(decision.start(job))) return false;
   packer_.began(view, job);
   view.for_each_grant(job, [&](const Grant& grant) {
     packer_.changed(grant.node, view.shape(job), static_cast<int>(grant.tasks));
     nodes_of_[index(job)].push_back({.node = grant.node, .tasks = grant.tasks});
   });
   return true;
+}
+
+// A limit cuts the decision short (Decision::keep_order()): the next one tries all that wait.
+bool Packing::is_started(Verdict verdict) {
+  was_cut_short_ = was_cut_short_ || verdict == Verdict::over_limit;
+  return verdict == Verdict::ok;
 }
 
 bool Packing::try_start(const View& view, Decision& decision, JobId job) {
@@ -415,7 +422,7 @@ bool Packing::try_start(const View& view, Decision& decision, JobId job) {
     nodes.push_back({choice.node, fit, choice.device});
     left -= fit;
   }
-  if (decision.start_on(job, nodes) != Verdict::ok) return false;
+  if (!is_started(decision.start_on(job, nodes))) return false;
   packer_.began(view, job);
   for (const NodeTasks& part : nodes) packer_.changed(part.node, shape, static_cast<int>(part.tasks));
   nodes_of_[index(job)] = std::move(nodes);

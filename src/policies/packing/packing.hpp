@@ -152,12 +152,14 @@ class Packing {
 
  private:
   bool try_start(const View& view, Decision& decision, JobId job);
+  bool is_started(Verdict verdict);
   bool start_gang(const View& view, Decision& decision, JobId job);
   void start_waiting(const View& view, Decision& decision);
 
   PackingRule rule_;
   NodePacker packer_;
   std::vector<std::vector<NodeTasks>> nodes_of_;  // by running job
+  bool was_cut_short_ = false;                    // the last decision, by a limit
   JobHeaps<std::uint32_t> waiting_{true};         // ids follow submission
 };
 

@@ -9,7 +9,7 @@ void ShortestRemaining::decide(const OracleView& view, Decision& decision) {
   decision.keep_order();
   jobs_.prepare(view);
   note_outcome(view);
-  touched_.assign(view.queue_count(), false);
+  touched_.resize(view.queue_count(), false);
   for (const Event& event : view.events()) note(view.at(event), event);
   take_in(view);
   for (bool again = true; again;) {
@@ -159,6 +159,7 @@ bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decisi
     const Rank candidate = *first;
     const Verdict verdict = place(queue, candidate, view, decision);
     if (verdict != Verdict::ok) {
+      if (verdict == Verdict::over_limit) touched_[queue] = true;  // Decision::keep_order(): at the next instant
       if (verdict == Verdict::does_not_fit) jobs_.pass_over(view, candidate.job, view.options().placement);
       if (verdict != Verdict::does_not_fit) jobs_.pass_over_demand(view, candidate.job);
       continue;

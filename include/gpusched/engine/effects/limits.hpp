@@ -122,8 +122,11 @@ class Limits {
   /// True when the job may run with that shape beside those that run.
   [[nodiscard]] bool admits(JobId job, const Shape& shape) const {
     const Job& now = jobs_[index(job)];
-    if (now.group == no_index) return true;
-    return limits_.allow_alone(job, shape) && has_room(set_of(now), JobLimits::amounts_of(shape));
+    return now.group == no_index || (limits_.allow_alone(job, shape) && has_room_for(job, shape));
+  }
+  /// The same, whatever it may ask for alone. Precondition: a limit holds for it.
+  [[nodiscard]] bool has_room_for(JobId job, const Shape& shape) const {
+    return has_room(set_of(jobs_[index(job)]), JobLimits::amounts_of(shape));
   }
   /// A job gets what that shape asks for, or gives back what it had.
   /// \{

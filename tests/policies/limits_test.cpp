@@ -113,8 +113,9 @@ TEST(Limits, NobodyOvertakesWhoIsPassedOverWithAJobThatIsHeldBack) {
 
 // What a limit cuts short goes on at that instant, in every virtual cluster and with whom has just come.
 TEST(Limits, WhoIsNotHeldBackDoesNotWaitForWhoIs) {
-  const JobTable jobs = limited_table(
-      {{.work_s = 10'000, .vc = "a"}, {.work_s = 10'000, .vc = "a"}, {.gpus = 2, .user = "bob", .vc = "b"}});
+  const JobTable jobs = limited_table({{.work_s = 10'000, .account = "x", .vc = "a"},
+                                       {.work_s = 10'000, .account = "y", .vc = "a"},
+                                       {.gpus = 2, .user = "bob", .account = "z", .vc = "b"}});
   Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.jobs = 1}}});
   for (const bool has_vcs : {false, true}) {
     if (has_vcs) {

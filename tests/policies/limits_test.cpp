@@ -104,7 +104,8 @@ TEST(Limits, NobodyOvertakesWhoIsPassedOverWithAJobThatIsHeldBack) {
   const Cluster cluster = limited_pool(8, {{.per = LimitOwner::user, .most = {.gpu_milli = 4 * whole_gpu}}});
   for (const char* policy :
        {"fifo", "fifo-skip", "fifo+easy", "sjf{skip=true}", "kueue", "kai", "yarn-capacity", "k8s{resources=gpu}",
-        "tiresias", "las", "volcano", "slurm{skip=true}", "lsf", "fgd", "max-min", "hdrf", "drf"}) {
+        "tiresias", "las", "volcano", "slurm{skip=true}", "slurm{skip=true,weight_fair_share=0,weight_size=0}", "lsf",
+        "fgd", "max-min", "hdrf", "drf"}) {
     const Starts starts = starts_under(policy, jobs, cluster);
     EXPECT_EQ(starts[5], 100) << policy;
     EXPECT_EQ(starts[6], 150) << policy;

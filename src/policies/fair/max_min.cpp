@@ -19,7 +19,7 @@ struct MaxMin::ByHeld : RankedOrder {
 };
 
 void MaxMin::decide(const View& view, Decision& decision) {
-  decision.keep_order();
+  if (!preempts_) decision.keep_order();
   note_events(view);
   if (!preempts_) {
     waiting_.start_while_any_fits(view, decision, view.options().placement, ByHeld(held_),

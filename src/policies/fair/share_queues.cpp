@@ -149,7 +149,8 @@ ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
 }
 
 void ShareQueues::decide(const View& view, Decision& decision) {
-  decision.keep_order();
+  // Who may reclaim or preempt has one decision an instant for it.
+  if (!options_.reclaim && !options_.preempt_within) decision.keep_order();
   started_.clear();
   note(view);
   start_waiting(view, decision);

@@ -87,6 +87,7 @@ class Slurm {
 
   void decide(const View& view, Decision& decision) {
     const Hooks nobody;
+    if (!preemption_.active()) decision.keep_order();
     decide(view, decision, nobody);
     wait_again(view, decision, nobody);
   }

@@ -164,7 +164,7 @@ with tempfile.TemporaryDirectory() as name:
     three.write_text("job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,100,4,1000\nb,10,100,4,1000\nc,20,30,4,1000\n")
     done = run(gpusched, "replay", three, "--cluster", "1x4", "--policy", f"program:{sys.executable} {canceller}", "--out", folder / "three")
     expect("exit code of a policy that cancels", (done.returncode, done.stderr), (0, ""))
-    expect("what is told of it", [line for line in done.stdout.splitlines() if "cancelled" in line],
+    expect("what is told of it", [line for line in done.stdout.splitlines() if "policy cancels" in line],
            [f"jobs that the policy cancels, which no average counts: program:{sys.executable} {canceller} 2"])
     rows = [line.split(",") for line in next((folder / "three").rglob("jobs.csv")).read_text().splitlines()]
     columns = [rows[0].index(key) for key in ("job_id", "first_start_s", "end_s", "cancelled", "averaged")]

@@ -272,6 +272,36 @@ TEST(PowerCaps, AllAreSlowedAlike) {
   EXPECT_EQ(engine.power().peak_mw(), 600'000);
 }
 
+// A run begins at the lowest setting where steps down act late, and is raised at once where the cap has room.
+TEST(PowerCaps, NobodyStaysSlowBelowACapWithRoom) {
+  const JobTable jobs = table_of({{0, 75, 1}, {0, 75, 1}});
+  for (const CapRule rule : {CapRule::uniform, CapRule::priority, CapRule::efficiency}) {
+    PowerModel model = with_limits(2, rule);
+    model.caps = {{.watts = Signal(900), .nodes = {}}, {.watts = Signal(450), .nodes = {1}}};
+    model.cap_latency = whole_seconds(5);
+    Engine engine(jobs, Cluster::homogeneous(2, 1), {}, {.power = &model});
+    run_to_end(engine);
+    EXPECT_EQ(engine.end(JobId{0}), whole_seconds(75));
+    EXPECT_EQ(engine.end(JobId{1}), whole_seconds(75));
+  }
+}
+
+// The cap dips for 2 s, and who is to be slowed is slowed after 5 s.
+TEST(PowerCaps, NobodyStaysSlowForADipThatIsOver) {
+  const JobTable jobs = table_of({{0, 75, 1}});
+  for (const CapRule rule : {CapRule::uniform, CapRule::priority, CapRule::efficiency}) {
+    PowerModel model = with_limits(1, rule);
+    model.caps = {{.watts = Signal({{Time{}, Signal::to_micro(450)},
+                                    {whole_seconds(10), Signal::to_micro(150)},
+                                    {whole_seconds(12), Signal::to_micro(450)}}),
+                   .nodes = {}}};
+    model.cap_latency = whole_seconds(5);
+    Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model});
+    run_to_end(engine);
+    EXPECT_EQ(engine.end(JobId{0}), whole_seconds(75)) << static_cast<int>(rule);
+  }
+}
+
 // A cap that falls slows the least urgent first; where that is not enough, the run says how far it was exceeded.
 TEST(PowerCaps, AFallActsAtOnceAndWhatCannotBeSavedIsTold) {
   std::vector<Row> rows(2, {.work = 1000, .shape = {.tasks = 1, .gpu_milli_per_task = whole_gpu}});

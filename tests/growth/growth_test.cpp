@@ -166,6 +166,42 @@ TEST(GrowthExceptions, AreOfPoliciesThatThereAre) {
   }
 }
 
+// Each node has a cap that slows the jobs below it or, where nobody is slowed, is reached by them.
+PowerModel caps_of_nodes(const WorldSize& size, CapRule rule) {
+  PowerModel model;
+  GpuPower gpu{.load = {.idle_w = 50, .full_w = 250}, .limits = {}};
+  gpu.limits = {{.limit_w = 150, .draw = 0.5, .speed = 800'000}, {.limit_w = 250}};
+  model.gpus = {gpu};
+  model.kinds = {{.base_w = 150}};
+  model.kind_of.assign(size.nodes, 0);
+  model.rule = rule;
+  for (std::uint32_t node = 0; node < size.nodes; ++node) {
+    model.caps.push_back({.watts = Signal(rule == CapRule::admit ? 2150 : 1700), .nodes = {node}});
+  }
+  return model;
+}
+
+TEST(GrowthOfCaps, IsTheirJobs) {
+#ifdef GPUSCHED_VALIDATE
+  GTEST_SKIP() << "this build looks at all jobs after every event";
+#endif
+  const auto operations_with = [](const WorldSize& size, CapRule rule) {
+    const JobTable jobs = jobs_of(size, false);
+    const Cluster cluster = cluster_of(size);
+    const PowerModel model = caps_of_nodes(size, rule);
+    AnyPolicy policy = *made("fifo", jobs, cluster);
+    Engine engine(jobs, cluster, {}, {.power = &model});
+    const std::uint64_t before = operations();
+    EXPECT_TRUE(simulate(engine, policy));
+    return static_cast<double>(operations() - before);
+  };
+  for (const CapRule rule : {CapRule::admit, CapRule::uniform, CapRule::priority, CapRule::efficiency}) {
+    const double growth =
+        operations_with({.jobs = 600, .nodes = 128}, rule) / operations_with({.jobs = 600, .nodes = 64}, rule);
+    EXPECT_LE(growth, 1.3) << static_cast<int>(rule);
+  }
+}
+
 // ---- the gate sees what it is for -----------------------------------------------------------------------------------
 
 /// FIFO that looks at something at every event, in vain.

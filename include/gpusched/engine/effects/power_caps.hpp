@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct CapExcess {
 ///
 /// A setting is raised only as far as the rule allows under (1 - hysteresis) of the cap, and lowered only as far as it
 /// demands under the cap: between the two it stays.
+///
+/// What happens below a cap costs what runs below it, and below the caps that jobs on several nodes link with it; where
+/// steps down act late, what runs below all.
 class PowerCaps {
  public:
   /// No caps.
@@ -44,6 +48,7 @@ class PowerCaps {
     for (std::uint32_t number = 0; number < model.caps.size(); ++number) {
       Cap cap;
       cap.signal = &model.caps[number].watts;
+      cap.nodes = model.caps[number].nodes;
       cap.target = static_cast<std::uint8_t>(top);
       cap.at_level.assign(top + 2, 0);
       caps_.push_back(std::move(cap));
@@ -64,12 +69,11 @@ class PowerCaps {
       cap.limit_mw = limit_at(cap, now);
       cap.next_change = cap.signal->next_change(now);
     }
+    find_next_change();
   }
 
   [[nodiscard]] Time next_time() const {
-    Time next = lowerings_.empty() ? Time::max() : lowerings_.front().time;
-    for (const Cap& cap : caps_) next = std::min(next, cap.next_change);
-    return next;
+    return lowerings_.empty() ? next_change_ : std::min(next_change_, lowerings_.front().time);
   }
   /// A job was refused for want of power since there was more of it last.
   [[nodiscard]] bool is_awaited() const { return was_refused_; }
@@ -82,16 +86,20 @@ class PowerCaps {
       const Lowering lowering = lowerings_.front();
       if (!kernel.works(lowering.job) || lowering.level >= power.level(lowering.job)) continue;
       power.set_level(kernel, lowering.job, lowering.level);
+      is_raise_due_ = true;  // the cap may have risen since
     }
     bool rises = false;
-    for (Cap& cap : caps_) {
+    for (std::uint32_t number = 0; next_change_ == now && number < caps_.size(); ++number) {
+      Cap& cap = caps_[number];
       if (cap.next_change != now) continue;
+      mark(number);
       book(cap, now);
       const std::int64_t limit = limit_at(cap, now);
       rises = rises || limit > cap.limit_mw;
       cap.limit_mw = limit;
       cap.next_change = cap.signal->next_change(now);
     }
+    find_next_change();
     if (rises) more_power(kernel);
     is_dirty_ = true;
   }
@@ -114,7 +122,9 @@ class PowerCaps {
   /// Other runs are on a node than before (`others`) or have another limit, or only another level.
   template <class Power>
   void measured(NodeId node, Occupants occupants, Power& power, bool others) {
-    is_dirty_ = is_dirty_ || others;
+    if (others) {
+      for (const std::uint32_t number : caps_of_[index(node)]) mark(number);
+    }
     const std::uint32_t begin = others ? 0 : present();
     const std::uint32_t end = model_->cap_latency.us > 0 ? present() + 1 : present();
     if (begin == end) return;
@@ -168,16 +178,29 @@ class PowerCaps {
   template <class Kernel, class Power>
   void react(Kernel& kernel, Power& power) {
     close_plan();
-    if (!is_dirty_ || top_ == 0 || model_->rule == CapRule::admit) return;
-    is_dirty_ = false;
-    if (model_->rule == CapRule::uniform) {
-      if (!choose_targets()) return;
-    } else if (!is_tight() && slowed_ == 0) {
-      return;
-    } else {
-      choose_steps(kernel.state, power);
+    if (!caps_.empty() && model_->rule == CapRule::priority) {
+      for (const Event& event : kernel.state.events) {
+        if (event.kind != EventKind::reprioritize) continue;
+        for_each_cap(kernel.state, event.job, [this](std::uint32_t number) { mark(number); });
+      }
     }
-    set_levels(kernel, power);
+    if (!std::exchange(is_dirty_, false) || top_ == 0 || model_->rule == CapRule::admit) return;
+    // What acts late may concern anybody.
+    for (std::uint32_t number = 0; model_->cap_latency.us > 0 && number < caps_.size(); ++number) mark(number);
+    const bool is_uniform = model_->rule == CapRule::uniform;
+    if (is_uniform ? choose_targets() : may_slow()) {
+      find_jobs(kernel.state, power, !is_uniform);
+      if (is_uniform) {
+        take_targets(kernel.state);
+      } else {
+        choose_steps(kernel.state, power);
+      }
+      set_levels(kernel, power);
+      note_slowed(power);
+    }
+    for (const std::uint32_t number : marked_) caps_[number].is_marked = false;
+    marked_.clear();
+    is_dirty_ = is_raise_due_;
   }
 
   // ---- results ----
@@ -211,16 +234,24 @@ class PowerCaps {
  private:
   struct Cap {
     const Signal* signal = nullptr;
+    std::span<const std::uint32_t> nodes;  // empty: all
     std::int64_t limit_mw = 0, drawn_mw = 0;
     // The most that would be drawn, until another run begins, if no job were above that level; at present(), as they
     // are.
     std::vector<std::int64_t> at_level;
     std::int64_t planned_mw = 0;  // what the open decision adds
     std::int64_t started_mw = 0;  // of that, by jobs that do not run yet
+    std::int64_t rise_mw = 0;     // what the last command that was asked about adds
     Time next_change = Time::max();
     Time since{};                     // booked up to here
     CapExcess excess, excess_at_end;  // of the measured span so far, and all of it
     std::uint8_t target = 0;          // of CapRule::uniform
+    bool is_marked = false;           // it is in marked_
+    // Of the other rules, of choose_steps(): places in slower_ of the jobs below it, what they save so far; and whether
+    // somebody is slowed below it or below caps that are linked with it.
+    std::vector<std::uint32_t> jobs;
+    std::int64_t saved_mw = 0;
+    bool slows = false;
   };
   struct Lowering {
     Time time{};
@@ -245,6 +276,16 @@ class PowerCaps {
     cap.since = now;
   }
 
+  void find_next_change() {
+    next_change_ = Time::max();
+    for (const Cap& cap : caps_) next_change_ = std::min(next_change_, cap.next_change);
+  }
+  // The cap changed, or who runs below it.
+  void mark(std::uint32_t number) {
+    is_dirty_ = true;
+    if (!std::exchange(caps_[number].is_marked, true)) marked_.push_back(number);
+  }
+
   // ---- the plan of a decision ----
 
   // `takes_back`: the job goes back to where it was. Under a cap that fell it may, if it ran when the decision began
@@ -259,30 +300,35 @@ class PowerCaps {
       return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry];
     };
     plan_.put(state, job, grants, level_of, drawn, power);
-    rises_.assign(caps_.size(), 0);
-    for (const auto& [node, change] : plan_.changes()) {
-      for (const std::uint32_t number : caps_of_[index(node)]) rises_[number] += change;
-    }
+    for_each_change([](Cap& cap, std::int64_t) { cap.rise_mw = 0; });
+    for_each_change([](Cap& cap, std::int64_t change) { cap.rise_mw += change; });
     const bool ran = state.occupancy.first_of_job(job) != no_index;
     bool fits = true;
-    for (std::uint32_t number = 0; number < caps_.size(); ++number) {
-      const Cap& cap = caps_[number];
-      const std::int64_t added = cap.planned_mw + rises_[number];
-      const bool is_above = rises_[number] > 0 && cap.at_level[entry] + added > cap.limit_mw;
+    for_each_change([&fits, &entry, &takes_back, &ran](const Cap& cap, std::int64_t) {
+      const std::int64_t added = cap.planned_mw + cap.rise_mw;
+      const bool is_above = cap.rise_mw > 0 && cap.at_level[entry] + added > cap.limit_mw;
       const bool goes_on = takes_back && ran && added <= 0 && cap.started_mw <= 0;
       if (is_above && !goes_on) fits = false;
-    }
+    });
     if (!fits) was_refused_ = true;
     if (!fits || !keeps) {
       plan_.take_back();
       return fits;
     }
-    for (std::uint32_t number = 0; number < caps_.size(); ++number) {
-      caps_[number].planned_mw += rises_[number];
-      if (!ran) caps_[number].started_mw += rises_[number];
-    }
+    for_each_change([this, &ran](Cap& cap, std::int64_t change) {
+      cap.planned_mw += change;
+      if (!ran) cap.started_mw += change;
+      planned_.push_back(static_cast<std::uint32_t>(&cap - caps_.data()));
+    });
     plan_.keep();
     return true;
+  }
+  // Calls visit(Cap&, milliwatts) for the nodes that the last command of the plan changed, below each cap.
+  template <class Visit>
+  void for_each_change(Visit visit) {
+    for (const auto& [node, change] : plan_.changes()) {
+      for (const std::uint32_t number : caps_of_[index(node)]) visit(caps_[number], change);
+    }
   }
   // Jobs whose size changed at this instant gave their capacity back, although their runs may go on.
   template <class State, class Power>
@@ -292,7 +338,8 @@ class PowerCaps {
   }
   void close_plan() {
     plan_.close();
-    for (Cap& cap : caps_) cap.planned_mw = cap.started_mw = 0;
+    for (const std::uint32_t number : planned_) caps_[number].planned_mw = caps_[number].started_mw = 0;
+    planned_.clear();
   }
   // What jobs are counted with: no rule slows them, or they can be slowed at once, or later.
   template <class State, class Power>
@@ -313,25 +360,60 @@ class PowerCaps {
     return cap.limit_mw -
            static_cast<std::int64_t>(model_->hysteresis * static_cast<double>(std::max<std::int64_t>(cap.limit_mw, 0)));
   }
-  [[nodiscard]] bool is_tight() const {
-    return std::any_of(caps_.begin(), caps_.end(),
-                       [this](const Cap& cap) { return cap.at_level[top_] > cap.limit_mw; });
+  // Somebody has to be slowed below a cap that changed, or may be faster again.
+  [[nodiscard]] bool may_slow() const {
+    return is_raise_due_ || std::any_of(marked_.begin(), marked_.end(), [this](std::uint32_t number) {
+             return caps_[number].slows || caps_[number].at_level[top_] > caps_[number].limit_mw;
+           });
   }
 
-  // Of CapRule::uniform: one level a cap. False when all stay.
+  // Of CapRule::uniform: one level a cap that changed; those that keep theirs are marked no more. False when all do.
   bool choose_targets() {
-    bool changes = false;
-    for (Cap& cap : caps_) {
+    std::erase_if(marked_, [this](std::uint32_t number) {
+      Cap& cap = caps_[number];
       const auto highest = [this, &cap](std::int64_t budget) {
         std::uint8_t level = 0;
         while (level < top_ && cap.at_level[level + 1u] <= budget) ++level;
         return level;
       };
       const std::uint8_t level = std::clamp(cap.target, highest(budget_below(cap)), highest(cap.limit_mw));
-      changes = changes || level != cap.target;
-      cap.target = level;
+      cap.is_marked = std::exchange(cap.target, level) != level || is_raise_due_;
+      return !cap.is_marked;
+    });
+    return !marked_.empty();
+  }
+
+  // `slower_` gets the running jobs below the marked caps. `links`: and those below the other caps of these jobs, which
+  // are marked too, and so on.
+  template <class State, class Power>
+  void find_jobs(const State& state, const Power& power, bool links) {
+    slower_.clear();
+    is_found_.resize(state.jobs->size(), false);
+    const auto add = [this, &state, &power, &links](JobId job) {
+      if (is_found_[index(job)] || state[job].phase != JobPhase::running) return;
+      is_found_[index(job)] = true;
+      const std::uint8_t limit = power.limit(job);
+      slower_.push_back({.job = job, .level = limit, .least = limit, .most = limit});
+      if (!links) return;
+      for_each_cap(state, job, [this](std::uint32_t number) { mark(number); });
+    };
+    for (std::size_t i = 0; i < marked_.size(); ++i) {
+      const std::span<const std::uint32_t> nodes = caps_[marked_[i]].nodes;
+      for (const std::uint32_t node : nodes) {
+        power.for_each_occupant(NodeId{node}, [&add](const Occupant& occupant) { add(occupant.job); });
+      }
+      if (!nodes.empty()) continue;
+      for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next) add(JobId{at});
     }
-    return changes || is_raise_due_;
+    for (const Slower& slower : slower_) is_found_[index(slower.job)] = false;
+  }
+  // Calls visit(number) for the caps of the job's nodes, for each node.
+  template <class State, class Visit>
+  void for_each_cap(const State& state, JobId job, Visit visit) const {
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      for (const std::uint32_t number : caps_of_[index(state.occupancy.seat(at).node)]) visit(number);
+    }
   }
 
   // A job's next lower setting, and where the others end.
@@ -341,14 +423,9 @@ class PowerCaps {
     std::uint8_t least = 0, most = 0;  // chosen under the two budgets
   };
 
-  // Of the other rules: `jobs_` gets the levels that they demand under both budgets.
+  // Of the other rules: `slower_` gets the levels that they demand under both budgets.
   template <class State, class Power>
   void choose_steps(const State& state, const Power& power) {
-    slower_.clear();
-    for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next) {
-      const std::uint8_t limit = power.limit(JobId{at});
-      slower_.push_back({.job = JobId{at}, .level = limit, .least = limit, .most = limit});
-    }
     if (model_->rule == CapRule::priority) {
       std::sort(slower_.begin(), slower_.end(), [&state](const Slower& a, const Slower& b) {
         const std::int32_t first = state.priority(a.job), second = state.priority(b.job);
@@ -359,21 +436,31 @@ class PowerCaps {
         return state.queue_place(b.job) < state.queue_place(a.job);
       });
     }
-    saved_.assign(caps_.size(), 0);
-    for (std::uint32_t cap = 0; cap < caps_.size(); ++cap) slow_down(state, power, cap, caps_[cap].limit_mw);
+    std::sort(marked_.begin(), marked_.end());
+    for (const std::uint32_t number : marked_) {
+      caps_[number].jobs.clear();
+      caps_[number].saved_mw = 0;
+    }
+    for (std::uint32_t at = 0; at < slower_.size(); ++at) {
+      for_each_cap(state, slower_[at].job, [this, &at](std::uint32_t number) {
+        std::vector<std::uint32_t>& jobs = caps_[number].jobs;
+        if (jobs.empty() || jobs.back() != at) jobs.push_back(at);
+      });
+    }
+    for (const std::uint32_t number : marked_) slow_down(state, power, caps_[number], caps_[number].limit_mw);
     for (Slower& slower : slower_) slower.most = slower.level;
-    for (std::uint32_t cap = 0; cap < caps_.size(); ++cap) slow_down(state, power, cap, budget_below(caps_[cap]));
+    for (const std::uint32_t number : marked_) slow_down(state, power, caps_[number], budget_below(caps_[number]));
     for (Slower& slower : slower_) slower.least = slower.level;
   }
 
   // Lowers settings below one cap until its budget is kept, or nobody can be slowed.
   template <class State, class Power>
-  void slow_down(const State& state, const Power& power, std::uint32_t cap, std::int64_t budget) {
-    const auto is_over = [this, &cap, &budget] { return caps_[cap].at_level[top_] - saved_[cap] > budget; };
+  void slow_down(const State& state, const Power& power, const Cap& cap, std::int64_t budget) {
+    const auto is_over = [this, &cap, &budget] { return cap.at_level[top_] - cap.saved_mw > budget; };
     if (!is_over()) return;
     if (model_->rule == CapRule::priority) {
-      for (Slower& slower : slower_) {
-        while (is_over() && slower.level > 0 && is_below(state, slower.job, cap)) step_down(state, power, slower);
+      for (const std::uint32_t at : cap.jobs) {
+        while (is_over() && slower_[at].level > 0) step_down(state, power, slower_[at]);
       }
       return;
     }
@@ -382,12 +469,12 @@ class PowerCaps {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     };
     std::vector<Gain> heap;
-    const auto push = [this, &state, &cap, &heap, &power, &worse](std::uint32_t at) {
-      if (slower_[at].level == 0 || !is_below(state, slower_[at].job, cap)) return;
+    const auto push = [this, &state, &heap, &power, &worse](std::uint32_t at) {
+      if (slower_[at].level == 0) return;
       heap.emplace_back(gain(state, power, slower_[at]), at);
       std::push_heap(heap.begin(), heap.end(), worse);
     };
-    for (std::uint32_t at = 0; at < slower_.size(); ++at) push(at);
+    for (const std::uint32_t at : cap.jobs) push(at);
     while (is_over() && !heap.empty()) {
       std::pop_heap(heap.begin(), heap.end(), worse);
       const std::uint32_t at = heap.back().second;
@@ -416,21 +503,11 @@ class PowerCaps {
     };
     return draw(level) - draw(level - 1u);
   }
-  // Some node of the job is below that cap.
-  template <class State>
-  [[nodiscard]] bool is_below(const State& state, JobId job, std::uint32_t cap) const {
-    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
-         at = state.occupancy.seat(at).next_of_job) {
-      const std::vector<std::uint32_t>& caps = caps_of_[index(state.occupancy.seat(at).node)];
-      if (std::find(caps.begin(), caps.end(), cap) != caps.end()) return true;
-    }
-    return false;
-  }
   template <class State, class Power>
   void step_down(const State& state, const Power& power, Slower& slower) {
     for_each_own_seat(state, slower.job, [this, &state, &power, &slower](const Seat& seat) {
       const std::int64_t mw = saved_by_step(state, power, seat, slower.level);
-      for (const std::uint32_t cap : caps_of_[index(seat.node)]) saved_[cap] += mw;
+      for (const std::uint32_t number : caps_of_[index(seat.node)]) caps_[number].saved_mw += mw;
     });
     --slower.level;
   }
@@ -454,15 +531,7 @@ class PowerCaps {
 
   template <class Kernel, class Power>
   void set_levels(Kernel& kernel, Power& power) {
-    slowed_ = 0;
     is_raise_due_ = false;
-    if (model_->rule == CapRule::uniform) {
-      slower_.clear();
-      for (std::uint32_t at = kernel.state.running.first; at != no_index; at = kernel.state.states[at].next) {
-        const std::uint8_t level = std::min(power.limit(JobId{at}), target_of(kernel.state, JobId{at}));
-        slower_.push_back({.job = JobId{at}, .level = level, .least = level, .most = level});
-      }
-    }
     for (const Slower& slower : slower_) {
       const std::uint8_t level = std::clamp(power.level(slower.job), slower.least, slower.most);
       if (level < power.level(slower.job)) lower(kernel, power, slower.job, level);
@@ -470,19 +539,25 @@ class PowerCaps {
     for (const Slower& slower : slower_) {
       const std::uint8_t level = std::clamp(power.level(slower.job), slower.least, slower.most);
       if (level > power.level(slower.job)) raise(kernel, power, slower.job, level);
-      slowed_ += power.level(slower.job) < power.limit(slower.job);
     }
   }
+  template <class Power>
+  void note_slowed(const Power& power) {
+    const bool slows =
+        !lowerings_.empty() || std::any_of(slower_.begin(), slower_.end(), [&power](const Slower& slower) {
+          return power.level(slower.job) < power.limit(slower.job);
+        });
+    for (const std::uint32_t number : marked_) caps_[number].slows = slows;
+  }
+  // Of CapRule::uniform: the levels of `slower_`.
   template <class State>
-  [[nodiscard]] std::uint8_t target_of(const State& state, JobId job) const {
-    auto level = static_cast<std::uint8_t>(top_);
-    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
-         at = state.occupancy.seat(at).next_of_job) {
-      for (const std::uint32_t number : caps_of_[index(state.occupancy.seat(at).node)]) {
-        level = std::min(level, caps_[number].target);
-      }
+  void take_targets(const State& state) {
+    for (Slower& slower : slower_) {
+      for_each_cap(state, slower.job, [this, &slower](std::uint32_t number) {
+        slower.level = std::min(slower.level, caps_[number].target);
+      });
+      slower.least = slower.most = slower.level;
     }
-    return level;
   }
   template <class Kernel, class Power>
   void lower(Kernel& kernel, Power& power, JobId job, std::uint8_t level) {
@@ -493,7 +568,7 @@ class PowerCaps {
   template <class Kernel, class Power>
   void raise(Kernel& kernel, Power& power, JobId job, std::uint8_t level) {
     if (lowerings_.empty()) return power.set_level(kernel, job, level);
-    is_raise_due_ = is_dirty_ = true;
+    is_raise_due_ = true;
   }
 
   const PowerModel* model_ = nullptr;
@@ -502,12 +577,14 @@ class PowerCaps {
   std::vector<std::vector<std::uint32_t>> caps_of_;  // by node
   std::vector<std::int64_t> node_at_level_;          // [node * (top + 2) + level], as Cap::at_level
   bool is_dirty_ = false, was_refused_ = false, is_raise_due_ = false;
-  bool is_marked_ = false;    // the measured span is over
-  std::uint32_t slowed_ = 0;  // running jobs below their limits
+  bool is_marked_ = false;             // the measured span is over
+  Time next_change_ = Time::max();     // of all caps
+  std::vector<std::uint32_t> marked_;  // caps whose settings are to be chosen anew
   CapPlan plan_;
-  std::deque<Lowering> lowerings_;           // by time
-  std::vector<std::int64_t> rises_, saved_;  // by cap: of admits(), of choose_steps()
+  std::vector<std::uint32_t> planned_;  // caps that the open decision adds to
+  std::deque<Lowering> lowerings_;      // by time
   std::vector<Slower> slower_;
+  std::vector<bool> is_found_;        // by job: of find_jobs()
   std::vector<std::int64_t> bounds_;  // of measured(), as a row of node_at_level_
 };
 

@@ -73,6 +73,45 @@ TEST(CrossedEffects, AGangHasTheCompanyOfItsOneCardWhicheverNodeIsNamedFirst) {
   }
 }
 
+// Company slows work, not the writing of checkpoints: an interval of 10 s, and 10 s for each. Two equal jobs work at
+// half speed and write at the same time.
+TEST(CrossedEffects, CheckpointsTakeAsLongBesideOthersOnTheCard) {
+  const auto ends_of = [](std::int64_t work_a, std::int64_t submit_b) {
+    const JobTable jobs =
+        table_of({{.work = work_a, .shape = {.tasks = 1, .gpu_milli_per_task = 500}},
+                  {.submit = submit_b, .work = 30, .shape = {.tasks = 1, .gpu_milli_per_task = 500}}});
+    Cluster cluster = Cluster::homogeneous(1, 1);
+    cluster.nodes[0].sharing = SharingMode::time_slicing;
+    const PreemptionCost cost{.checkpoint_interval = whole_seconds(10), .periodic_checkpoint = whole_seconds(10)};
+    Engine engine(jobs, cluster, {.preemption = cost});
+    Fifo policy;
+    EXPECT_TRUE(simulate(engine, policy));
+    return std::vector<double>{to_seconds(engine.end(JobId{0})), to_seconds(engine.end(JobId{1}))};
+  };
+  EXPECT_EQ(ends_of(30, 0), (std::vector<double>{80, 80}));
+  // The first writes from 10 to 20 and ends at 40, when the other, which works from 15 to 35, has written for 5 s.
+  EXPECT_EQ(ends_of(20, 15), (std::vector<double>{40, 75}));
+}
+
+// Nor loading: a node that fails from 10 to 20, and 10 s to start again. What is loaded when the other job comes, or
+// goes, takes as long as it would have.
+TEST(CrossedEffects, LoadsTakeAsLongBesideOthersOnTheCard) {
+  const auto ends_of = [](std::int64_t work_b, std::int64_t submit_b) {
+    const JobTable jobs =
+        table_of({{.work = 30, .shape = {.tasks = 1, .gpu_milli_per_task = 500}},
+                  {.submit = submit_b, .work = work_b, .shape = {.tasks = 1, .gpu_milli_per_task = 500}}});
+    Cluster cluster = Cluster::homogeneous(1, 1);
+    cluster.nodes[0].sharing = SharingMode::time_slicing;
+    const NodeFailures failures = outage_of(0, 10, 20);
+    Engine engine(jobs, cluster, {.preemption = {.restart = whole_seconds(10)}}, {.failures = &failures});
+    Fifo policy;
+    EXPECT_TRUE(simulate(engine, policy));
+    return std::vector<double>{to_seconds(engine.end(JobId{0})), to_seconds(engine.end(JobId{1}))};
+  };
+  EXPECT_EQ(ends_of(30, 0), (std::vector<double>{90, 90}));
+  EXPECT_EQ(ends_of(2, 24), (std::vector<double>{60, 28}));  // 4 s at half speed, while the first loads
+}
+
 TEST(CrossedEffects, AHeldJobNeverEndsBeforeTimeZeroEither) {
   const JobTable jobs = table_of({{-50, 100, 1}});
   Engine engine(jobs, Cluster::homogeneous(1, 1));

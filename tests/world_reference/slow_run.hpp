@@ -31,14 +31,16 @@ struct SlowAccount {
 };
 
 /// The rules, as docs/failures.md, docs/stages.md and PreemptionCost have them. A run first waits for its nodes, then
-/// loads what was saved, then works. What a start costs is counted in work at the rate at which the run begins. Between
-/// two checkpoints it does `interval` of work; writing one takes `saving`, in which the work rests, or is a transfer
+/// loads what was saved, then works. What takes time is counted in work at `cost_rate`, and takes as long at another:
+/// what is left of it is then another part of the work, rounded down, of a time that is rounded up. Between two
+/// checkpoints it does `interval` of work; writing one takes `saving`, in which the work rests, or is a transfer
 /// (`moves`), in which the run stands still. Work counts in whole microseconds, rounded down whenever the run's rate or
 /// plan changes; the instant of an end is rounded up.
 struct SlowRun {
   Time since{};  ///< of the last change
   RatePpm rate = 0;
-  MilliGpu milli = 0;         ///< what it holds
+  MilliGpu milli = 0;  ///< what it holds
+  RatePpm cost_rate = 0;
   std::int64_t wait = 0;      ///< for its nodes; all of these in work left
   bool has_waited = false;    ///< for the nodes that it has now
   std::int64_t load = 0;      ///< of the saved state

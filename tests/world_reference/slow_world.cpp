@@ -144,6 +144,7 @@ void SlowWorld::end_what_is_due() {
       } else if (phase > 0) {
         settle(id);
         ++job.curve_phase;
+        adapt_costs(id);
         job.run.rate = rate_now(id);
       } else {
         end_run(id, EndOfRun::finished);

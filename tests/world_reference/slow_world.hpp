@@ -151,6 +151,7 @@ class SlowWorld {
   [[nodiscard]] Span span_of(JobId job) const;
   [[nodiscard]] RatePpm power_speed(JobId job) const;
   void adapt_rate(JobId job);
+  void adapt_costs(JobId job);
   void adapt_rates();
 
   // ---- others ----

@@ -42,6 +42,7 @@ void SlowWorld::begin_costs(JobId id, Time waits) {
   const PreemptionCost& cost = options_.preemption;
   const RatePpm rate = working_rate(id);
   const auto work_in = [rate](Time span) { return mul_div(span.us, rate, reference_rate); };
+  run.cost_rate = rate;
   run.interval = interval_of(id, rate);
   run.moves = storage_.moves_checkpoints();
   if (!run.moves && run.interval > 0 && cost.periodic_checkpoint.us > 0 && run.total > 0) {
@@ -95,7 +96,8 @@ void SlowWorld::move(const ToldCommand& command) {
     waits = storage_.enter(id, entered, now_);
   }
   waits = std::max(waits, wake(id));
-  if (rate_now(id) != job.run.rate) settle(id);
+  if (rate_now(id) != job.run.rate || (counts_costs() && working_rate(id) != job.run.cost_rate)) settle(id);
+  adapt_costs(id);
   if (counts_costs() && (waits.us > 0 || std::exchange(job.run.has_waited, false))) {
     settle(id);
     job.run.has_waited = waits.us > 0;
@@ -151,10 +153,34 @@ void SlowWorld::adapt_rate(JobId id) {
   SlowRun& run = jobs_[index(id)].run;
   const RatePpm rate = rate_now(id);
   const bool rests = storage_.active() && storage_.waits(id);
-  if (rate == run.rate && rests == run.rests) return;
+  const bool costs_alike = rate > 0 || !counts_costs() || working_rate(id) == run.cost_rate;
+  if (rate == run.rate && rests == run.rests && costs_alike) return;
   settle(id);
+  adapt_costs(id);
   run.rate = rate;
   run.rests = rests;
+}
+
+void SlowWorld::adapt_costs(JobId id) {
+  SlowRun& run = jobs_[index(id)].run;
+  if (!counts_costs()) return;
+  const RatePpm now = working_rate(id), before = std::exchange(run.cost_rate, now);
+  if (now == before) return;
+  const auto as_long = [&](std::int64_t work) {
+    return mul_div(mul_div_up(work, reference_rate, before), now, reference_rate);
+  };
+  const std::int64_t loads = as_long(run.wait + run.load);
+  run.wait = as_long(run.wait);
+  run.load = loads - run.wait;
+  if (run.saving == 0) return;
+  const std::int64_t was = run.saving, is = mul_div(options_.preemption.periodic_checkpoint.us, now, reference_rate);
+  const std::int64_t written = std::min(run.done / (run.interval + was), run.saves);
+  const std::int64_t begun = run.done % (run.interval + was) - run.interval;
+  run.saving = is;
+  run.total += run.saves * (is - was);
+  run.done += written * (is - was);
+  if (written == run.saves || begun <= 0) return;
+  run.done += is - std::max<std::int64_t>(as_long(was - begun), 1) - begun;
 }
 
 void SlowWorld::adapt_rates() {

@@ -251,9 +251,10 @@ struct EngineState {
     const Time left = remaining_now(run);
     if (saved.empty() || !run.clock_runs()) return left;
     const SavedState& kept = saved[index(job)];
-    const Time done = work_done(run.rate, now - run.since);
+    // Of it, that is not booked as loaded yet.
+    const Time done = work_done(run.rate, now - run.since) - accounts[index(job)].segment_work;
     const Time work = left - std::max(kept.loading_left - done, Time{});
-    if (kept.saving.us == 0) return std::max(work, Time{});
+    if (kept.saving.us == 0 || kept.saves == 0) return std::max(work, Time{});
     return Time{mul_div(std::max(work, Time{}).us, kept.interval.us, kept.interval.us + kept.saving.us)};
   }
 

@@ -30,14 +30,6 @@ class RunAccount {
     return rate_under_effects(job);
   }
 
-  /// What a running job's rate depends on may have changed.
-  void adapt_rate(JobId job) {
-    const RatePpm rate = rate_of(job);
-    if (rate == state[job].rate) return;
-    settle_now(job);
-    replan(job, {}, rate);
-  }
-
   /// Counts the time and the work of a running job up to now.
   void settle_now(JobId job) {
     const Time done = settle(job);

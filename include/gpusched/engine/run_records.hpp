@@ -62,6 +62,7 @@ struct JobAccount {
 /// What of a job's present run is saved, and what it does besides its work: it loads, and writes checkpoints. In work
 /// at the run's rate, if nothing else is said.
 struct SavedState {
+  RatePpm rate = 0;               ///< at which what takes time is counted as work
   Time loading{};                 ///< that comes first, or after a move
   Time loading_left{};            ///< of it
   Time after_wait = Time::max();  ///< work left when its nodes are ready; max(): they were

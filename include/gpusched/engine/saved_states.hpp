@@ -26,20 +26,53 @@ class SavedStates : public RunAccount {
     account.at_risk_before = 0;
   }
 
-  /// The run works at another rate from now on, at which its checkpoints take as long as before: another part of its
-  /// work. Counts those that were written as if they had always been of that part. Precondition: it is settled.
-  void adapt_saving(JobId job) {
-    if (state.saved.empty() || state.saved[index(job)].saves == 0) return;
+  /// What a running job's rate depends on may have changed.
+  void adapt_rate(JobId job) {
+    const RatePpm rate = rate_of(job);
+    const bool has_costs = !state.saved.empty();
+    // One that stands still may be told of other nodes, at which it will work at another rate.
+    const bool is_alike = rate > 0 || !has_costs || working_rate(job) == state.saved[index(job)].rate;
+    if (rate == state[job].rate && is_alike) return;
+    settle_now(job);
+    if (has_costs) adapt_costs(job);
+    replan(job, {}, rate);
+  }
+
+  /// The run works at another rate from now on, at which its checkpoints and what is left of its load take as long as
+  /// before: another part of its work. Counts checkpoints that were written as if they had always been of that part.
+  /// Preconditions: it is settled, and costs are counted.
+  void adapt_costs(JobId job) {
     SavedState& saved = state.saved[index(job)];
-    const Time saving = EngineState::work_done(working_rate(job), state.options.preemption.periodic_checkpoint);
+    const RatePpm now = working_rate(job), before = std::exchange(saved.rate, now);
+    if (now == before) return;
+    const auto as_long = [&now, &before](Time work) {
+      return EngineState::work_done(now, EngineState::time_needed(before, work));
+    };
+    JobState& run = state[job];
+    const bool waited = saved.after_wait != Time::max();
+    const Time unserved = waited ? std::max(run.remaining - saved.after_wait, Time{}) : Time{};
     const Time done = saved.passed - (saved.loading - saved.loading_left);
-    const std::int64_t written = std::min<std::int64_t>(done.us / (saved.interval.us + saved.saving.us), saved.saves);
-    const Time before = saved.all_saving(written), before_left = saved.all_saving(saved.saves - written);
-    saved.saving = saving;
-    const Time change = saved.all_saving(saved.saves - written) - before_left;
-    saved.passed += saved.all_saving(written) - before;
-    if (saved.after_wait != Time::max()) saved.after_wait += change;
-    state[job].remaining = std::max(state[job].remaining + change, Time{});
+    const Time load = as_long(saved.loading_left) - saved.loading_left;
+    saved.loading += load;
+    saved.loading_left += load;
+    Time change = load;
+    if (saved.saving > Time{}) {
+      const Time whole = EngineState::work_done(now, state.options.preemption.periodic_checkpoint) - saved.saving;
+      const auto of_all = [&whole](std::int64_t count) { return Time{mul_div(whole.us, count, 1)}; };
+      const std::int64_t cycle = (saved.interval + saved.saving).us;
+      const std::int64_t written = std::min<std::int64_t>(done.us / cycle, saved.saves);
+      const Time part{written < saved.saves ? std::max<std::int64_t>(done.us % cycle - saved.interval.us, 0) : 0};
+      saved.saving += whole;
+      saved.passed += of_all(written);
+      change += of_all(saved.saves - written);
+      if (part > Time{}) {  // of one that is being written, and is not written before its last moment
+        const Time part_now = saved.saving - std::max(as_long(saved.saving - whole - part), Time{1});
+        saved.passed += part_now - part;
+        change -= part_now - part;
+      }
+    }
+    run.remaining = std::max(run.remaining + change, Time{});
+    if (waited) saved.after_wait = unserved > Time{} ? run.remaining - as_long(unserved) : saved.after_wait + change;
   }
 
  protected:
@@ -76,11 +109,8 @@ class SavedStates : public RunAccount {
   /// is saved at a preemption. A replica has served, whatever ends it.
   [[nodiscard]] bool is_kept_at_end(JobId job, bool is_killed) const {
     if (state.is_replica(job)) return true;
-    return !is_killed && is_kept_at_preemption(job);
-  }
-  [[nodiscard]] bool is_kept_at_preemption(JobId job) const {
-    return state.saved.empty() || state.saved[index(job)].interval.us == 0 ||
-           state.options.preemption.rule != CheckpointRule::fixed;
+    return !is_killed && (state.saved.empty() || state.saved[index(job)].interval.us == 0 ||
+                          state.options.preemption.rule != CheckpointRule::fixed);
   }
 
   /// A moved job waits for its new nodes, which counts as loading, and no longer for those that it left. Precondition:
@@ -171,7 +201,7 @@ class SavedStates : public RunAccount {
     JobState& run = state[job];
     SavedState& saved = state.saved[index(job)];
     const RatePpm rate = working_rate(job);
-    saved = {.kills = saved.kills, .was_killed = saved.was_killed};
+    saved = {.rate = rate, .kills = saved.kills, .was_killed = saved.was_killed};
     const bool has_state = !state.is_replica(job);
     if (has_state) plan_checkpoints(job, rate);
     if (!run.must_restart && waits.us == 0) return;

@@ -101,7 +101,7 @@ class Sizes {
     Size& size = sizes_[index(job)];
     const JobTable& jobs = *kernel.state.jobs;
     size.phase_left = curve(jobs, job)->left_after(++size.phase, jobs.attempt_work(job, kernel.state[job].attempt));
-    kernel.adapt_saving(job);
+    if (!kernel.state.saved.empty()) kernel.adapt_costs(job);
     kernel.replan(job, {}, kernel.rate_of(job));
   }
 

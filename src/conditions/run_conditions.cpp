@@ -274,7 +274,7 @@ Result<void> load_speeds_and_power(const ConditionOptions& options, const JobTab
                                    RunConditions& conditions) {
   const auto rule = placement_from_name(options.placement);
   if (auto checked = check_placement(rule.value_or(Placement::consolidate), options.speeds); !checked) return checked;
-  auto runtime = runtime_of(options.speeds, jobs, cluster);
+  auto runtime = runtime_of(options.speeds, jobs, cluster, conditions.changes);
   if (!runtime) return Unexpected{runtime.error()};
   conditions.runtime = *std::move(runtime);
   return load_power(options, jobs, cluster, conditions);

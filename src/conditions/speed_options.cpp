@@ -29,7 +29,7 @@ std::vector<std::string> given_profiles(const SpeedOptions& options) {
 }
 
 Result<CalibratedRuntime> runtime_of_throughputs(const SpeedOptions& options, const JobTable& jobs,
-                                                 const Cluster& cluster) {
+                                                 const Cluster& cluster, const JobChanges& changes) {
   if (!options.profiles.empty() || !options.reference_profile.empty() || options.slowdown != 1) {
     return bad_option("fidelity.throughputs", "takes the place of --profile, --reference-profile and --slowdown");
   }
@@ -40,18 +40,19 @@ Result<CalibratedRuntime> runtime_of_throughputs(const SpeedOptions& options, co
     return bad_option("fidelity.throughput_fallback",
                       "expected none or datasheet, not '" + options.throughput_fallback + "'");
   }
-  auto runtime = runtime_model_from_throughputs(*table, options.reference_type, jobs, cluster, *fallback);
+  auto runtime = runtime_model_from_throughputs(*table, options.reference_type, jobs, cluster, *fallback, changes);
   if (!runtime || options.interference != measured_word) return runtime;
   if (auto done = add_measured_pairs(*runtime, *table, jobs, cluster); !done) return Unexpected{done.error()};
   return runtime;
 }
 
 // What devices make of run times.
-Result<CalibratedRuntime> device_runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster) {
+Result<CalibratedRuntime> device_runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster,
+                                            const JobChanges& changes) {
   const auto fail = [](const Error& error, const char* field) {
     return Unexpected{Error{.message = error.to_string(), .field = field}};
   };
-  if (!options.throughputs.empty()) return runtime_of_throughputs(options, jobs, cluster);
+  if (!options.throughputs.empty()) return runtime_of_throughputs(options, jobs, cluster, changes);
   if (options.interference == measured_word) {
     return bad_option("fidelity.interference", "throughputs are those of a file; add --throughputs");
   }
@@ -127,7 +128,7 @@ void note_absent_families(const CommunicationTable& table, const NameTable& fami
 }
 
 Result<SpanModel> spans_of(const SpeedOptions& options, const RuntimeModel& devices, const JobTable& jobs,
-                           const Cluster& cluster, std::vector<std::string>& notes) {
+                           const Cluster& cluster, const JobChanges& changes, std::vector<std::string>& notes) {
   if (!options.span_speed.empty() && !options.communication.empty()) {
     return bad_option("fidelity.communication", "takes the place of --span-speed");
   }
@@ -141,19 +142,19 @@ Result<SpanModel> spans_of(const SpeedOptions& options, const RuntimeModel& devi
   if (measured) {
     const auto table = read_throughput_table(options.throughputs, &jobs.families());
     if (!table) return Unexpected{table.error()};
-    return span_model_of_throughputs(*table, *reference, jobs, cluster);
+    return span_model_of_throughputs(*table, *reference, jobs, cluster, changes);
   }
   if (!options.span_speed.empty()) {
     const auto speeds = parse_span_speeds(options.span_speed);
     if (!speeds) return Unexpected{Error{.message = speeds.error().message, .field = "fidelity.span_speed"}};
     note_widest_span(cluster, *speeds, notes);
-    return span_model_of_speeds(*speeds, *reference, jobs, cluster);
+    return span_model_of_speeds(*speeds, *reference, jobs, cluster, changes);
   }
   if (!options.communication.empty()) {
     const auto table = read_communication(options.communication);
     if (!table) return Unexpected{table.error()};
     note_absent_families(*table, jobs.families(), notes);
-    auto model = span_model_of_communication(*table, *reference, devices, jobs, cluster);
+    auto model = span_model_of_communication(*table, *reference, devices, jobs, cluster, changes);
     if (!model) return Unexpected{in_option("fidelity.communication", model.error())};
     return model;
   }
@@ -166,10 +167,11 @@ Result<SpanModel> spans_of(const SpeedOptions& options, const RuntimeModel& devi
 
 }  // namespace
 
-Result<CalibratedRuntime> runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster) {
-  auto runtime = device_runtime_of(options, jobs, cluster);
+Result<CalibratedRuntime> runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster,
+                                     const JobChanges& changes) {
+  auto runtime = device_runtime_of(options, jobs, cluster, changes);
   if (!runtime) return runtime;
-  auto spans = spans_of(options, runtime->model, jobs, cluster, runtime->notes);
+  auto spans = spans_of(options, runtime->model, jobs, cluster, changes, runtime->notes);
   if (!spans) return Unexpected{spans.error()};
   runtime->model.set_spans(*std::move(spans));
   return runtime;

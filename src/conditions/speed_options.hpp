@@ -8,6 +8,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/placement.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
@@ -34,7 +35,8 @@ struct SpeedOptions {
 /// The run times and power of these jobs on this cluster: uniform and unknown without any of them. Errors: a file that
 /// cannot be read or does not have what the jobs need, values that need another one; their field is a path in the table
 /// of conditions.
-Result<CalibratedRuntime> runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster);
+Result<CalibratedRuntime> runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster,
+                                     const JobChanges& changes = {});
 
 /// Error: a placement by what only a file of --communication tells.
 Result<void> check_placement(Placement placement, const SpeedOptions& options);

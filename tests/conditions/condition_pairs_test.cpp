@@ -98,6 +98,8 @@ class ConditionPairs : public testing::Test {
       "family,gpu_type,throughput,gpus,span,beside\n"
       "bert,V100,1,2,,\nbert,A100-40GB,2,2,,\nother,V100,1,1,,\nother,A100-40GB,2,1,,\n"
       "bert,GPU,1,2,,\nother,GPU,1,1,,\n"  // of a pool
+      "bert,V100,2,4,,\nbert,A100-40GB,4,4,,\nbert,GPU,2,4,,\n"
+      "other,V100,2,2,,\nother,A100-40GB,4,2,,\nother,GPU,2,2,,\n"  // the size that a user gives
       "bert,A100-40GB,1,2,nodes,\nother,A100-40GB,1,1,,other\nother,V100,0.5,1,,other\n"
       "other,A100-40GB_1g.5gb,1,1,,\nother,A100-40GB_2g.10gb,1,1,,\nother,A100-40GB_1g.10gb,1,1,,\n"
       "other,A100-40GB_3g.20gb,1,1,,\nother,A100-40GB_4g.20gb,1,1,,\nother,A100-40GB_7g.40gb,1,1,,\n";

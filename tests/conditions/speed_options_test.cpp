@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "src/world/cluster_reader.hpp"
 #include "tests/program/run_support.hpp"
@@ -29,6 +30,30 @@ TEST(SpeedOptions, MeasuredThroughputsTakeThePlaceOfProfiles) {
   EXPECT_EQ(error_of({.throughputs = file, .slowdown = 2}),
             "takes the place of --profile, --reference-profile and --slowdown");
   EXPECT_EQ(error_of({.reference_type = "other"}), "is a GPU type of measured throughputs; add --throughputs");
+}
+
+// They used to run at full speed where no job was submitted with that size.
+TEST(SpeedOptions, SizesThatUsersChangeToHaveTheirSpeeds) {
+  const TempFolder folder;
+  const std::string file = folder.write("t.csv",
+                                        "family,gpu_type,gpus,throughput,span\nlm,GPU,0,1,\nlm,other,0,2,\n"
+                                        "lm,GPU,0,.25,nodes\nlm,other,0,1,nodes\n");
+  JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .family = "lm"}});
+  Shape two = jobs.shape(JobId{0});
+  two.tasks = 2;
+  const JobChanges changes(
+      {{.time = whole_seconds(20), .job = JobId{0}, .kind = JobChange::Kind::size, .shape = jobs.number_of_shape(two)}},
+      1);
+  Cluster cluster = Cluster::homogeneous(2, 1);
+  const auto rates = [&](const SpeedOptions& options) {
+    const auto runtime = runtime_of(options, jobs, cluster, changes);
+    EXPECT_TRUE(runtime) << runtime.error().to_string();
+    return std::pair{runtime->model.rates(jobs.family(JobId{0}), two)[0],
+                     runtime->model.spans().factor(jobs.family(JobId{0}), two, gpusched::Span::nodes).on(0)};
+  };
+  EXPECT_EQ(rates({.throughputs = file, .reference_type = "other"}).first, reference_rate / 2);
+  EXPECT_EQ(rates({.throughputs = file, .reference_type = "other", .span_speed = "throughputs"}).second,
+            reference_rate / 4);
 }
 
 RatePpm factor_on_nodes(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster) {

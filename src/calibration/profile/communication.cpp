@@ -137,8 +137,8 @@ Result<CommunicationTable> read_communication(const std::string& path) {
 }
 
 Result<SpanModel> span_model_of_communication(const CommunicationTable& table, SpanReference reference,
-                                              const RuntimeModel& devices, const JobTable& jobs,
-                                              const Cluster& cluster) {
+                                              const RuntimeModel& devices, const JobTable& jobs, const Cluster& cluster,
+                                              const JobChanges& changes) {
   const auto fail = [&](const std::string& message) {
     return Unexpected{Error{.message = message, .file = table.file}};
   };
@@ -148,9 +148,7 @@ Result<SpanModel> span_model_of_communication(const CommunicationTable& table, S
   const Fabric fabric{.links = cluster.links, .together = gpus_together(cluster)};
   const auto types = static_cast<std::uint32_t>(cluster.gpu_types.size());
   SpanModel model(jobs.families().size(), types);
-  for (const JobId job : first_of_each_gang(jobs)) {
-    const Shape& shape = jobs.shape(job);
-    const std::uint32_t family = jobs.family(job);
+  for (const auto& [family, shape] : kinds_of_gangs(jobs, changes)) {
     const std::string& name = jobs.families()[family];
     const std::uint32_t gpus = gpus_of_gang(shape);
     const FamilyCommunication* const row = table.row(name, gpus);

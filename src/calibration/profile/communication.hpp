@@ -19,6 +19,7 @@
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "src/calibration/profile/span_speeds.hpp"
@@ -90,11 +91,12 @@ Result<CommunicationTable> communication_from_json(std::string_view text, const 
 /// communication_from_json() of a file.
 Result<CommunicationTable> read_communication(const std::string& path);
 
-/// How fast the gangs of `jobs` are at each span on `cluster`: the time of their step at `reference` over that at the
-/// span, on each GPU type at the rate that `devices` gives. Tasks that share a GPU communicate nothing. Errors, in one
-/// line: a cluster without links, a family without a row, a gang that is no multiple of its family's groups.
+/// How fast the gangs of `jobs`, and of the sizes that `changes` give them, are at each span on `cluster`: the time of
+/// their step at `reference` over that at the span, on each GPU type at the rate that `devices` gives. Tasks that share
+/// a GPU communicate nothing. Errors, in one line: a cluster without links, a family without a row, a gang that is no
+/// multiple of its family's groups.
 Result<SpanModel> span_model_of_communication(const CommunicationTable& table, SpanReference reference,
-                                              const RuntimeModel& devices, const JobTable& jobs,
-                                              const Cluster& cluster);
+                                              const RuntimeModel& devices, const JobTable& jobs, const Cluster& cluster,
+                                              const JobChanges& changes = {});
 
 }  // namespace gpusched

@@ -7,20 +7,30 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 
 namespace gpusched {
 
-/// Of the jobs that ask for GPUs, the first of each family and shape, in order.
-inline std::vector<JobId> first_of_each_gang(const JobTable& jobs) {
-  std::vector<JobId> firsts;
+/// A family and what its jobs ask for.
+struct GangKind {
+  std::uint32_t family = 0;
+  Shape shape;
+};
+
+/// Those that ask for GPUs, each once: of the jobs, in order, then what users change them to.
+inline std::vector<GangKind> kinds_of_gangs(const JobTable& jobs, const JobChanges& changes) {
+  std::vector<GangKind> kinds;
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // (family, shape)
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const JobId job{i};
-    if (jobs.shape(job).gpu_milli() == 0) continue;
-    if (seen.emplace(jobs.family(job), jobs.shape_id(job)).second) firsts.push_back(job);
+  const auto add = [&](JobId job, std::uint32_t shape) {
+    if (jobs.shapes()[shape].gpu_milli() == 0 || !seen.emplace(jobs.family(job), shape).second) return;
+    kinds.push_back({jobs.family(job), jobs.shapes()[shape]});
+  };
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) add(JobId{i}, jobs.shape_id(JobId{i}));
+  for (const JobChange& change : changes.all()) {
+    if (change.kind == JobChange::Kind::size) add(change.job, change.shape);
   }
-  return firsts;
+  return kinds;
 }
 
 /// Whole GPUs of the gang; 1 for a share of one.

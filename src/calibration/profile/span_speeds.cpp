@@ -9,6 +9,7 @@
 
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/calibration/profile/gang_kinds.hpp"
 
 namespace gpusched {
 namespace {
@@ -94,7 +95,7 @@ Result<SpanSpeeds> parse_span_speeds(std::string_view text) {
 }
 
 SpanModel span_model_of_speeds(const SpanSpeeds& speeds, SpanReference reference, const JobTable& jobs,
-                               const Cluster& cluster) {
+                               const Cluster& cluster, const JobChanges& changes) {
   const auto types = static_cast<std::uint32_t>(cluster.gpu_types.size());
   SpanModel model(jobs.families().size(), types);
   for (std::uint32_t family = 0; family < jobs.families().size(); ++family) {
@@ -103,14 +104,13 @@ SpanModel span_model_of_speeds(const SpanSpeeds& speeds, SpanReference reference
   if (reference == SpanReference::node) return model;
   const GpusTogether together = gpus_together(cluster);
   std::map<std::uint32_t, SpanSpeeds> by_gpus;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const Shape& shape = jobs.shape(JobId{i});
-    if (shape.is_share() || shape.gpu_milli() == 0) continue;
-    const auto gpus = static_cast<std::uint32_t>(shape.gpu_milli() / whole_gpu);
+  for (const auto& [family, shape] : kinds_of_gangs(jobs, changes)) {
+    if (shape.is_share()) continue;
+    const std::uint32_t gpus = gpus_of_gang(shape);
     const auto [place, is_new] = by_gpus.try_emplace(gpus);
     if (is_new) place->second = relative_to(speeds, narrowest_span(together, gpus));
     for (std::uint32_t type = 0; type < types; ++type) {
-      model.set_for_gang(jobs.family(JobId{i}), gpus, type, place->second);
+      model.set_for_gang(family, gpus, type, place->second);
     }
   }
   return model;

@@ -9,6 +9,7 @@
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/span_model.hpp"
 
@@ -37,8 +38,8 @@ SpanSpeeds relative_to(const SpanSpeeds& speeds, Span base);
 /// most 1, a span named twice or faster than a narrower one.
 Result<SpanSpeeds> parse_span_speeds(std::string_view text);
 
-/// A model that gives all gangs of `jobs` these speeds.
+/// A model that gives all gangs of `jobs`, and of the sizes that `changes` give them, these speeds.
 SpanModel span_model_of_speeds(const SpanSpeeds& speeds, SpanReference reference, const JobTable& jobs,
-                               const Cluster& cluster);
+                               const Cluster& cluster, const JobChanges& changes = {});
 
 }  // namespace gpusched

@@ -217,7 +217,7 @@ class GangThroughputs {
 
 Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
                                                          const JobTable& jobs, const Cluster& cluster,
-                                                         ThroughputFallback fallback) {
+                                                         ThroughputFallback fallback, const JobChanges& changes) {
   const auto fail = [&](const std::string& message) {
     return Unexpected{Error{.message = message, .file = table.file}};
   };
@@ -228,9 +228,8 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
   DataSheets sheets;
   std::string example;
   std::size_t filled = 0;
-  for (const JobId job : first_of_each_gang(jobs)) {
-    const Shape& shape = jobs.shape(job);
-    const std::string& family = jobs.families()[jobs.family(job)];
+  for (const auto& [number, shape] : kinds_of_gangs(jobs, changes)) {
+    const std::string& family = jobs.families()[number];
     const std::uint32_t gpus = gpus_of_gang(shape);
     const std::string gang = on_gpus(family, gpus);
     const std::map<std::string, double>* const row = table.row(family, gpus);
@@ -239,8 +238,8 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
     const auto base = throughputs.on(measured_on);
     if (!base) return fail(gang + ": " + base.error().message);
     if (*base <= 0) return fail(gang + " has no throughput on the reference, GPU type " + measured_on);
-    for (const std::uint32_t number : machines.allowed_classes(shape, anyone)) {
-      const detail::NodeClass& machine = machines.node_class(number);
+    for (const std::uint32_t place : machines.allowed_classes(shape, anyone)) {
+      const detail::NodeClass& machine = machines.node_class(place);
       if (machine.gpus == 0) continue;
       const std::string& type = cluster.gpu_types[machine.gpu_type];
       const auto throughput = throughputs.on(type);
@@ -249,14 +248,14 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
       const double rate = std::round(*throughput / *base * reference_rate);
       const auto ppm = static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9));
       if (shape.is_share()) {
-        model.set(jobs.family(job), machine.gpu_type, ppm);
-        model.set_throughput(jobs.family(job), 0, machine.gpu_type, *base, *throughput);
+        model.set(number, machine.gpu_type, ppm);
+        model.set_throughput(number, 0, machine.gpu_type, *base, *throughput);
         if (machine.mig != no_index && row != nullptr) {
-          set_slices(model, jobs.family(job), machine, cluster, *row, *base);
+          set_slices(model, number, machine, cluster, *row, *base);
         }
       } else {
-        model.set_for_gang(jobs.family(job), gpus, machine.gpu_type, ppm);
-        model.set_throughput(jobs.family(job), gpus, machine.gpu_type, *base, *throughput);
+        model.set_for_gang(number, gpus, machine.gpu_type, ppm);
+        model.set_throughput(number, gpus, machine.gpu_type, *base, *throughput);
       }
     }
     if (throughputs.filled() && filled++ == 0) example = gang;
@@ -355,7 +354,7 @@ SpanSpeeds measured_speeds(const ThroughputTable& table, const std::string& fami
 }  // namespace
 
 Result<SpanModel> span_model_of_throughputs(const ThroughputTable& table, SpanReference reference, const JobTable& jobs,
-                                            const Cluster& cluster) {
+                                            const Cluster& cluster, const JobChanges& changes) {
   if (table.apart.empty()) {
     return Unexpected{Error{.message = "has no throughputs of gangs that are apart: no column span of other than node",
                             .file = table.file}};
@@ -363,14 +362,13 @@ Result<SpanModel> span_model_of_throughputs(const ThroughputTable& table, SpanRe
   const GpusTogether together = gpus_together(cluster);
   const auto types = static_cast<std::uint32_t>(cluster.gpu_types.size());
   SpanModel model(jobs.families().size(), types);
-  for (const JobId job : first_of_each_gang(jobs)) {
-    if (jobs.shape(job).is_share()) continue;
-    const std::uint32_t gpus = gpus_of_gang(jobs.shape(job));
+  for (const auto& [family, shape] : kinds_of_gangs(jobs, changes)) {
+    if (shape.is_share()) continue;
+    const std::uint32_t gpus = gpus_of_gang(shape);
     const Span base = reference == SpanReference::node ? Span::node : narrowest_span(together, gpus);
     for (std::uint32_t type = 0; type < types; ++type) {
-      model.set_for_gang(
-          jobs.family(job), gpus, type,
-          measured_speeds(table, jobs.families()[jobs.family(job)], gpus, cluster.gpu_types[type], base));
+      model.set_for_gang(family, gpus, type,
+                         measured_speeds(table, jobs.families()[family], gpus, cluster.gpu_types[type], base));
     }
   }
   return model;

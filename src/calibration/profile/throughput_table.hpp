@@ -12,6 +12,7 @@
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
@@ -53,14 +54,15 @@ enum class ThroughputFallback : std::uint8_t {
 inline constexpr std::array<NamedValue<ThroughputFallback>, 2> throughput_fallback_names{
     {{"none", ThroughputFallback::none}, {"datasheet", ThroughputFallback::datasheet}}};
 
-/// How fast these jobs run on the cluster's GPU types, relative to `reference`, the GPU type that the jobs' durations
-/// are of (empty: the table's first). GPU types such as A100-40GB_1g.5gb are MIG instances of the cluster's A100-40GB.
-/// With the data sheets used and a note of how many kinds of gangs took them.
-/// Errors: a job that may use a GPU type on which its family has no throughput, or has none on the reference, or no
-/// data sheet of one of them, each in one line.
+/// How fast these jobs, with the sizes that `changes` give them, run on the cluster's GPU types, relative to
+/// `reference`, the GPU type that the jobs' durations are of (empty: the table's first). GPU types such as
+/// A100-40GB_1g.5gb are MIG instances of the cluster's A100-40GB. With the data sheets used and a note of how many
+/// kinds of gangs took them. Errors: a job that may use a GPU type on which its family has no throughput, or has none
+/// on the reference, or no data sheet of one of them, each in one line.
 Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
                                                          const JobTable& jobs, const Cluster& cluster,
-                                                         ThroughputFallback fallback = ThroughputFallback::none);
+                                                         ThroughputFallback fallback = ThroughputFallback::none,
+                                                         const JobChanges& changes = {});
 
 /// Sets how much jobs that share a GPU slow each other: a task's time grows by alone / beside - 1 for each neighbour.
 /// Of a pair that was not measured on a GPU type each takes as long again (equal turns: assumed, with a note). Error:
@@ -68,9 +70,10 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
 Result<void> add_measured_pairs(CalibratedRuntime& runtime, const ThroughputTable& table, const JobTable& jobs,
                                 const Cluster& cluster);
 
-/// How fast these jobs are at each span, by the throughputs there over those on one node of the same GPU type. A span
-/// that was not measured is as slow as the next narrower one. Error: the table has no throughput at any wider span.
+/// How fast these jobs, with the sizes that `changes` give them, are at each span, by the throughputs there over those
+/// on one node of the same GPU type. A span that was not measured is as slow as the next narrower one. Error: the table
+/// has no throughput at any wider span.
 Result<SpanModel> span_model_of_throughputs(const ThroughputTable& table, SpanReference reference, const JobTable& jobs,
-                                            const Cluster& cluster);
+                                            const Cluster& cluster, const JobChanges& changes = {});
 
 }  // namespace gpusched

@@ -35,8 +35,10 @@ constexpr NamesOfLimit names_of_limit[] = {{"users", &LimitRule::users},
                                            {"vcs", &LimitRule::vcs},
                                            {"qos", &LimitRule::qos},
                                            {"arrays", &LimitRule::arrays},
+                                           {"or_vcs", &LimitRule::or_vcs},
                                            {"except_vcs", &LimitRule::except_vcs},
                                            {"except_qos", &LimitRule::except_qos},
+                                           {"unbound_vcs", &LimitRule::unbound_vcs},
                                            {"allow_accounts", &LimitRule::allow_accounts},
                                            {"allow_qos", &LimitRule::allow_qos}};
 
@@ -80,6 +82,10 @@ LimitRule read_limit(JsonFields& fields) {
              rule.allow_accounts.empty() && rule.allow_qos.empty()) {
     fields.fail("", "expected a limit: gpus, cpus, memory_gib, jobs, submitted, wall_s, allow_accounts or allow_qos");
   }
+  const bool names_some =
+      !(rule.users.empty() && rule.accounts.empty() && rule.vcs.empty() && rule.qos.empty() && rule.arrays.empty());
+  if (!rule.or_vcs.empty() && !names_some)
+    fields.fail("or_vcs", "expected users, accounts, vcs, qos or arrays with it");
   return rule;
 }
 
@@ -117,10 +123,11 @@ std::string limit_text(const LimitRule& rule) {
   if (rule.per != LimitOwner::all) text += " per " + std::string(name_of(limit_owner_names, rule.per));
   for (const NamesOfLimit& names : names_of_limit) {
     const auto& list = rule.*names.member;
-    const bool is_exception = names.key.starts_with("except_");
-    if (!list.empty() && !is_exception) {
-      text += (text.empty() ? "" : ", ") + std::string(names.key) + " " + joined(list, " ");
-    }
+    const bool is_exception = names.key.starts_with("except_") || names.key.starts_with("unbound_");
+    if (list.empty() || is_exception) continue;
+    std::string words(names.key);
+    std::replace(words.begin(), words.end(), '_', ' ');
+    text += (text.empty() ? "" : ", ") + words + " " + joined(list, " ");
   }
   return rule.name.empty() ? text : rule.name + " (" + text + ")";
 }
@@ -175,6 +182,7 @@ std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, c
   look(&LimitRule::users, jobs.users(), "limits/users");
   look(&LimitRule::accounts, jobs.groups(), "limits/accounts");
   look(&LimitRule::vcs, jobs.vcs(), "limits/vcs");
+  look(&LimitRule::or_vcs, jobs.vcs(), "limits/or_vcs");
   look(&LimitRule::allow_accounts, jobs.groups(), "limits/allow_accounts");
   if (jobs.has_qos()) look(&LimitRule::allow_qos, jobs.qos_names(), "limits/allow_qos");
   const NameTable arrays = asks_arrays(rules) ? arrays_of(jobs) : NameTable();

@@ -117,7 +117,8 @@ void note_limits(Trace& trace, const Cluster& cluster, const std::vector<LimitRu
   for (std::string& line : absent_in_limits(asked, trace.jobs, "cluster")) notes.push_back(std::move(line));
   for (std::string& line : absent_owners(cluster.limits, trace.jobs)) notes.push_back(std::move(line));
   const bool asks = std::any_of(cluster.limits.begin(), cluster.limits.end(), [](const LimitRule& rule) {
-    return !rule.qos.empty() || !rule.allow_qos.empty() || rule.per == LimitOwner::qos;
+    const bool is_of_qos = !rule.qos.empty() && rule.or_vcs.empty();
+    return is_of_qos || !rule.allow_qos.empty() || rule.per == LimitOwner::qos;
   });
   if (asks && !trace.jobs.has_qos())
     notes.emplace_back("no job of the trace has a QOS, so that limits of QOS hold for none");

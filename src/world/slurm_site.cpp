@@ -161,16 +161,18 @@ Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster) {
         site.unused.push_back({site.qos->path, row.line, row.name + ":" + limit.column, limit.value});
         continue;
       }
-      LimitRule of_jobs = rule_of(row, limit), of_partition = rule_of(row, limit);
-      of_jobs.qos = {row.name};
+      LimitRule rule = rule_of(row, limit);
+      rule.qos = {row.name};
       for (const auto& [partition, qos] : of_partitions) {
         const bool stands_in = std::any_of(qos->limits.begin(), qos->limits.end(),
                                            [&](const SlurmQosLimit& other) { return other.is_like(limit); });
-        if (stands_in) of_jobs.except_vcs.push_back(partition);
-        if (qos == &row) of_partition.vcs.push_back(partition);
+        if (qos == &row) {
+          rule.or_vcs.push_back(partition);
+        } else if (stands_in) {
+          rule.unbound_vcs.push_back(partition);
+        }
       }
-      if (!of_partition.vcs.empty()) cluster.limits.push_back(of_partition);
-      cluster.limits.push_back(of_jobs);
+      cluster.limits.push_back(rule);
     }
   }
   return {};

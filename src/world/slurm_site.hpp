@@ -34,7 +34,8 @@ Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qo
 
 /// Adds the limits of the QOS to those of the cluster, where limits are enforced (AccountingStorageEnforce): of the
 /// jobs that ask for a QOS, and of all jobs of a partition whose QOS it is, for which the limits of that QOS stand in
-/// for like ones of the jobs' own (slurm.schedmd.com/resource_limits.html, "Hierarchy"; qos.html, "Partition QOS").
+/// for like ones of the jobs' own (slurm.schedmd.com/resource_limits.html, "Hierarchy"; qos.html, "Partition QOS"). A
+/// job counts in what both use (_adjust_limit_usage() of Slurm's acct_policy.c).
 /// Those that are not enforced are added to those that are not used. What a partition refuses always holds: MaxTime,
 /// AllowQos, DenyQos, DenyAccounts. Error: a partition names a QOS that the table does not have.
 Result<void> set_slurm_limits(SlurmSite& site, Cluster& cluster);

@@ -225,11 +225,30 @@ TEST(Limits, WhoWaitsForARefusedJobGoesOn) {
   EXPECT_DOUBLE_EQ(metrics.makespan_s, 80);
 }
 
-// The hierarchy of resource_limits.html: a limit of the partition's QOS stands in for that of the job's QOS.
 TEST(Limits, JobsOfPartitionsThatAreLeftOut) {
   const JobTable jobs = limited_table({{.vc = "free"}, {.vc = "free"}, {}, {}});
   EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {{.except_vcs = {"free"}, .most = {.jobs = 1}}})),
             (Starts{0, 0, 0, 10}));
+}
+
+// The hierarchy of resource_limits.html: a limit of the partition's QOS stands in for that of the job's QOS, in whose
+// usage the job counts all the same. QOS "few" is that of partition "own" besides, and has one usage.
+TEST(Limits, JobsOfAPartitionCountInTheUsageOfTwoQos) {
+  const JobTable jobs = limited_table({{.qos = "few", .vc = "other"},
+                                       {.submit_s = 1, .qos = "few", .vc = "other"},
+                                       {.submit_s = 2, .qos = "few"},
+                                       {.submit_s = 3, .vc = "own"}});
+  const LimitRule few{.qos = {"few"}, .or_vcs = {"own"}, .unbound_vcs = {"other"}, .most = {.jobs = 2}};
+  EXPECT_EQ(starts_under("fifo", jobs, limited_pool(8, {few})), (Starts{0, 1, 10, 11}));
+  LimitRule submitted = few;
+  submitted.most = {};
+  submitted.submitted = 3;
+  Engine engine(jobs, limited_pool(8, {submitted}));
+  Fifo policy;
+  RunLog log;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  EXPECT_FALSE(engine.is_refused(JobId{2}));
+  EXPECT_TRUE(engine.is_refused(JobId{3}));
 }
 
 // A job keeps its place while it is held back: j1 (submitted first) starts before j3 once ann may run again.

@@ -14,7 +14,7 @@ namespace gpusched::test {
 
 /// One to three rules of users, accounts, virtual clusters, jobs or all.
 inline std::vector<LimitRule> random_limits(std::uint64_t seed) {
-  detail::WorldDraws draw(seed ^ 0x11317), refusals(seed ^ 0x3A11);
+  detail::WorldDraws draw(seed ^ 0x11317), refusals(seed ^ 0x3A11), scope(seed ^ 0x5C09E);
   std::vector<LimitRule> rules(1 + draw.below(3));
   for (LimitRule& rule : rules) {
     rule.per = draw.one_of(std::array<LimitOwner, 6>{LimitOwner::all, LimitOwner::user, LimitOwner::user,
@@ -23,6 +23,8 @@ inline std::vector<LimitRule> random_limits(std::uint64_t seed) {
     if (draw.chance(4)) rule.vcs = {"a", "c"};
     if (draw.chance(4)) rule.accounts = {"u1", "u3"};
     if (draw.chance(4)) rule.except_vcs = {"b"};
+    if (scope.chance(4)) rule.or_vcs = {"a"};
+    if (scope.chance(4)) rule.unbound_vcs = {"c"};
     if (refusals.chance(8)) rule.allow_accounts = {"u0", "u1", "u2"};
     if (draw.chance(2)) rule.most.gpu_milli = static_cast<MilliGpu>(1 + draw.below(24)) * 500;
     if (draw.chance(4)) rule.most.cpu_milli = static_cast<std::int64_t>(1 + draw.below(40)) * 1000;

@@ -43,20 +43,28 @@ class SlowLimits {
   SlowLimits(const JobTable& jobs, const Cluster& cluster) : jobs_(jobs), cluster_(cluster) {}
 
   [[nodiscard]] bool is_of(const LimitRule& rule, JobId job) const {
-    const auto lists = [&](const std::vector<std::string>& names, LimitOwner owner) {
-      return names.empty() || std::find(names.begin(), names.end(), owner_name(jobs_, owner, job)) != names.end();
+    const auto contains = [&](const std::vector<std::string>& names, LimitOwner owner) {
+      return std::find(names.begin(), names.end(), owner_name(jobs_, owner, job)) != names.end();
     };
-    return lists(rule.users, LimitOwner::user) && lists(rule.accounts, LimitOwner::account) &&
-           lists(rule.vcs, LimitOwner::vc) && lists(rule.qos, LimitOwner::qos) &&
-           !owner_name(jobs_, rule.per, job).empty() &&
-           std::find(rule.except_vcs.begin(), rule.except_vcs.end(), owner_name(jobs_, LimitOwner::vc, job)) ==
-               rule.except_vcs.end();
+    const auto lists = [&](const std::vector<std::string>& names, LimitOwner owner) {
+      return names.empty() || contains(names, owner);
+    };
+    const bool is_listed = lists(rule.users, LimitOwner::user) && lists(rule.accounts, LimitOwner::account) &&
+                           lists(rule.vcs, LimitOwner::vc) && lists(rule.qos, LimitOwner::qos);
+    return (is_listed || contains(rule.or_vcs, LimitOwner::vc)) && !owner_name(jobs_, rule.per, job).empty() &&
+           !contains(rule.except_vcs, LimitOwner::vc);
   }
-  // What the jobs that share the rule with `job` hold, itself left out.
+  [[nodiscard]] bool binds(const LimitRule& rule, JobId job) const {
+    return is_of(rule, job) && std::find(rule.unbound_vcs.begin(), rule.unbound_vcs.end(),
+                                         owner_name(jobs_, LimitOwner::vc, job)) == rule.unbound_vcs.end();
+  }
+  // What the jobs that share the rule with `job` hold, itself left out. Beside a job that runs, others may have started
+  // that count and are not bound.
   [[nodiscard]] LimitAmounts held_beside(const LimitRule& rule, JobId job, const View& view) const {
     LimitAmounts sum{.gpu_milli = 0, .cpu_milli = 0, .memory_mib = 0, .jobs = 0};
     for (const JobId other : view.running()) {
-      if (other == job || !is_of(rule, other)) continue;
+      const bool counts = view.phase(job) == JobPhase::running ? binds(rule, other) : is_of(rule, other);
+      if (other == job || !counts) continue;
       if (owner_name(jobs_, rule.per, other) != owner_name(jobs_, rule.per, job)) continue;
       Shape shape = view.shape(other);
       shape.tasks = view.held_tasks(other);
@@ -71,7 +79,7 @@ class SlowLimits {
   [[nodiscard]] bool may_run(JobId job, const Shape& shape, const View& view) const {
     const LimitAmounts asks = JobLimits::amounts_of(shape);
     return std::all_of(cluster_.limits.begin(), cluster_.limits.end(), [&](const LimitRule& rule) {
-      if (!is_of(rule, job)) return true;
+      if (!binds(rule, job)) return true;
       const LimitAmounts held = held_beside(rule, job, view);
       return held.gpu_milli + asks.gpu_milli <= rule.most.gpu_milli &&
              held.cpu_milli + asks.cpu_milli <= rule.most.cpu_milli &&
@@ -138,7 +146,7 @@ class SlowLimits {
       const JobId job{i};
       bool refused = false;
       for (const LimitRule& rule : cluster_.limits) {
-        if (!is_of(rule, job)) continue;
+        if (!binds(rule, job)) continue;
         std::int64_t others = 0;
         for (std::uint32_t other = 0; other < i; ++other) {
           if (!there[other] || !is_of(rule, JobId{other})) continue;

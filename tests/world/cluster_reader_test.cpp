@@ -609,7 +609,7 @@ TEST(ReadCluster, JsonGivesOwnersQuotasAndTypes) {
 TEST(ReadCluster, JsonGivesLimits) {
   const auto read = cluster_from_json(R"({"limits": [
     {"name": "big", "per": "user", "users": "ann", "accounts": ["x", "y"], "vcs": "v", "qos": "q", "arrays": "7",
-     "except_vcs": "w", "gpus": 1.5, "cpus": 8, "memory_gib": 2, "jobs": 3, "submitted": 9},
+     "or_vcs": "o", "except_vcs": "w", "unbound_vcs": "z", "gpus": 1.5, "cpus": 8, "memory_gib": 2, "jobs": 3, "submitted": 9},
     {"per": "job", "gpus": 4}, {"jobs": 0}], "nodes": [{"gpus": 8}]})",
                                       "c.json");
   ASSERT_TRUE(read) << read.error().to_string();
@@ -621,7 +621,9 @@ TEST(ReadCluster, JsonGivesLimits) {
        .vcs = {"v"},
        .qos = {"q"},
        .arrays = {"7"},
+       .or_vcs = {"o"},
        .except_vcs = {"w"},
+       .unbound_vcs = {"z"},
        .most = {.gpu_milli = 1500, .cpu_milli = 8000, .memory_mib = 2048, .jobs = 3},
        .submitted = 9},
       {.per = LimitOwner::job, .most = {.gpu_milli = 4000}},

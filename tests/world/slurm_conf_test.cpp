@@ -363,7 +363,7 @@ TEST(SlurmQos, BadTablesAreRefusedWithTheirPlace) {
 
 // resource_limits.html: limits are enforced with AccountingStorageEnforce=limits; a limit of the partition's QOS is
 // used in place of the same one of the job's QOS, which holds for what the other does not limit: here GrpTRES=cpu of
-// `free`.
+// `free`. A job counts in what both QOS use, whichever limits it.
 TEST(SlurmSite, LimitsOfQosAreThoseOfTheirJobsAndPartitions) {
   const TempFolder folder;
   const std::string qos =
@@ -381,10 +381,9 @@ TEST(SlurmSite, LimitsOfQosAreThoseOfTheirJobsAndPartitions) {
   const Names both{"x", "y"};
   EXPECT_EQ(limits(text + "AccountingStorageEnforce=limits\n", site),
             (std::vector<LimitRule>{
-                {.name = "few:GrpTRES", .vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
-                {.name = "few:GrpTRES", .qos = {"few"}, .except_vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
+                {.name = "few:GrpTRES", .qos = {"few"}, .or_vcs = both, .most = {.gpu_milli = 3 * whole_gpu}},
                 {.name = "free:GrpTRES", .qos = {"free"}, .most = {.cpu_milli = 9000}},
-                {.name = "free:GrpTRES", .qos = {"free"}, .except_vcs = both, .most = {.gpu_milli = 7 * whole_gpu}},
+                {.name = "free:GrpTRES", .qos = {"free"}, .unbound_vcs = both, .most = {.gpu_milli = 7 * whole_gpu}},
                 {.name = "free:MaxJobsPU", .per = LimitOwner::user, .qos = {"free"}, .most = {.jobs = 2}}}));
   EXPECT_TRUE(site.unused.empty());
   EXPECT_TRUE(limits(text, site).empty());

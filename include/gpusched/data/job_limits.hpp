@@ -38,7 +38,8 @@ class JobLimits {
   };
   /// The limits of jobs.
   struct Set {
-    std::vector<std::uint32_t> buckets;  ///< numbers of buckets()
+    std::vector<std::uint32_t> buckets;  ///< numbers of buckets(): those that hold
+    std::vector<std::uint32_t> counted;  ///< and those in which they count: these and others
     std::vector<std::uint32_t> rules;    ///< all that hold, by number
     LimitAmounts of_one;                 ///< the most that one job may ask for, alone
     Time wall = Time::max();             ///< the longest time that one may request
@@ -137,7 +138,7 @@ class JobLimits {
   struct Resolved {
     std::array<std::vector<std::uint32_t>, 5> names;
     std::array<bool, 5> is_named{};
-    std::vector<std::uint32_t> except_vcs, except_qos;
+    std::vector<std::uint32_t> or_vcs, except_vcs, except_qos, unbound_vcs;
     std::vector<std::uint32_t> allow_accounts, allow_qos;  // empty: all
     std::map<std::uint32_t, std::uint32_t> buckets;        // by the number of the owner
   };
@@ -165,24 +166,30 @@ class JobLimits {
     const auto found_in = [&numbers](const std::vector<std::string>& names, const NameTable& table) {
       return numbers(names, [&table](const std::string& name) { return table.find(name); });
     };
+    resolved.or_vcs = found_in(rule.or_vcs, jobs.vcs());
     resolved.except_vcs = found_in(rule.except_vcs, jobs.vcs());
+    resolved.unbound_vcs = found_in(rule.unbound_vcs, jobs.vcs());
     resolved.except_qos = found_in(rule.except_qos, jobs.qos_names());
     resolved.allow_accounts = found_in(rule.allow_accounts, jobs.groups());
     resolved.allow_qos = found_in(rule.allow_qos, jobs.qos_names());
     return resolved;
   }
 
+  static bool has(const std::vector<std::uint32_t>& numbers, std::uint32_t number) {
+    return std::binary_search(numbers.begin(), numbers.end(), number);
+  }
+
   static bool names(const Resolved& rule, const Owners& owners) {
+    if (has(rule.except_vcs, owners[2]) || has(rule.except_qos, owners[3])) return false;
+    if (has(rule.or_vcs, owners[2])) return true;
     for (std::size_t column = 0; column < owners.size(); ++column) {
-      const auto& listed = rule.names[column];
-      if (rule.is_named[column] && !std::binary_search(listed.begin(), listed.end(), owners[column])) return false;
+      if (rule.is_named[column] && !has(rule.names[column], owners[column])) return false;
     }
-    return !std::binary_search(rule.except_vcs.begin(), rule.except_vcs.end(), owners[2]) &&
-           !std::binary_search(rule.except_qos.begin(), rule.except_qos.end(), owners[3]);
+    return true;
   }
 
   static bool allows(const std::vector<std::uint32_t>& allowed, std::uint32_t owner) {
-    return allowed.empty() || owner == 0 || std::binary_search(allowed.begin(), allowed.end(), owner);
+    return allowed.empty() || owner == 0 || has(allowed, owner);
   }
 
   void add_set(const Owners& owners, const std::vector<LimitRule>& rules) {
@@ -194,15 +201,15 @@ class JobLimits {
       const bool has_owner = rule.per != LimitOwner::job && rule.per != LimitOwner::all;
       const std::uint32_t owner = has_owner ? owners[static_cast<std::size_t>(rule.per) - 1] : 0;
       if (has_owner && owner == 0) continue;
+      if (rule.per != LimitOwner::job) {
+        const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
+        if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
+        set.counted.push_back(place->second);
+      }
+      if (has(resolved.unbound_vcs, owners[2])) continue;
       const bool is_barred = !allows(resolved.allow_accounts, owners[1]) || !allows(resolved.allow_qos, owners[3]);
       if (is_barred) set.barred_by = std::min(set.barred_by, number);
-      if (rule.per == LimitOwner::job) {
-        hold(set, number, rule);
-        continue;
-      }
-      const auto [place, added] = resolved.buckets.try_emplace(owner, static_cast<std::uint32_t>(buckets_.size()));
-      if (added) buckets_.push_back({.rule = number, .most = rule.most, .submitted = rule.submitted});
-      set.buckets.push_back(place->second);
+      if (rule.per != LimitOwner::job) set.buckets.push_back(set.counted.back());
       hold(set, number, rule);
     }
     sets_.push_back(std::move(set));

@@ -40,8 +40,11 @@ struct LimitRule {
   std::vector<std::string> vcs = {};         ///< likewise
   std::vector<std::string> qos = {};         ///< likewise
   std::vector<std::string> arrays = {};      ///< likewise
+  std::vector<std::string> or_vcs = {};      ///< the jobs of these too, whoever those named are
   std::vector<std::string> except_vcs = {};  ///< the jobs of these are left out
   std::vector<std::string> except_qos = {};  ///< likewise
+  /// The jobs of these count, and it does not hold them back: another limit stands in for it.
+  std::vector<std::string> unbound_vcs = {};
   /// A job of another account, or QOS, is refused; empty: none is. One that names no account or QOS is not.
   /// \{
   std::vector<std::string> allow_accounts = {};

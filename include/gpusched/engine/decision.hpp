@@ -129,7 +129,8 @@ class Decision {
     detail::Command* const command = find_preempt(job);
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
     if (command->grants == no_index) return Verdict::does_not_fit;
-    if (!is_within_limits(job, state_->held_shape(job))) return Verdict::over_limit;
+    const bool may_run = !limits().active() || limits().admits_again(job, state_->held_shape(job), state_->now);
+    if (!may_run) return Verdict::over_limit;
     if (!state_->cluster.retake(command->grants, state_->held_shape(job), quota_vc(job))) return Verdict::does_not_fit;
     if (power().active() && !power().takes_back(*state_, job, command->grants)) {
       state_->cluster.release(command->grants, state_->held_shape(job), quota_vc(job));
@@ -239,9 +240,8 @@ class Decision {
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
 
   [[nodiscard]] bool is_told_when_to_end(JobId job) const {
-    const auto& services = state_->effects.get<detail::Services>();
     const auto& trials = state_->effects.get<detail::Trials>();
-    return (services.active() && services.is_replica(job)) || (trials.active() && trials.is_trial(job));
+    return state_->is_replica(job) || (trials.active() && trials.is_trial(job));
   }
 
   [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }

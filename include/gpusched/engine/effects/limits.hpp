@@ -70,7 +70,7 @@ class Limits {
       if (now.refused_by == no_index && buckets_[number].submitted >= bucket.submitted) now.refused_by = bucket.rule;
     }
     if (now.refused_by != no_index) return true;
-    for (const std::uint32_t bucket : set.buckets) ++buckets_[bucket].submitted;
+    for (const std::uint32_t bucket : set.counted) ++buckets_[bucket].submitted;
     return false;
   }
   /// The limit that refused the job's submission: the number of its rule in Cluster::limits; no_index: none did.
@@ -80,7 +80,7 @@ class Limits {
   void ended(Kernel&, JobId job) {
     const Job& now = jobs_[index(job)];
     if (now.group == no_index || now.refused_by != no_index || index(job) < replicas_) return;
-    for (const std::uint32_t bucket : set_of(now).buckets) --buckets_[bucket].submitted;
+    for (const std::uint32_t bucket : set_of(now).counted) --buckets_[bucket].submitted;
   }
 
   // ---- who waits ----
@@ -127,6 +127,21 @@ class Limits {
   /// The same, whatever it may ask for alone. Precondition: a limit holds for it.
   [[nodiscard]] bool has_room_for(JobId job, const Shape& shape) const {
     return has_room(set_of(jobs_[index(job)]), JobLimits::amounts_of(shape));
+  }
+  /// True when the job may go on with that shape: no limit is exceeded further than when this instant began. (Those
+  /// that are not bound may have taken more than a limit has.)
+  [[nodiscard]] bool admits_again(JobId job, const Shape& shape, Time now) const {
+    const Job& of = jobs_[index(job)];
+    if (of.group == no_index) return true;
+    const LimitAmounts asks = JobLimits::amounts_of(shape);
+    const std::vector<std::uint32_t>& bound_by = set_of(of).buckets;
+    return limits_.allow_alone(job, shape) &&
+           std::all_of(bound_by.begin(), bound_by.end(), [this, &asks, &now](std::uint32_t number) {
+             const Bucket& bucket = buckets_[number];
+             LimitAmounts sum = bucket.held;
+             add(sum, number, asks, +1);
+             return has_room(number, asks) || (bucket.changed == now && JobLimits::within(sum, bucket.held_before));
+           });
   }
   /// A job gets what that shape asks for, or gives back what it had.
   /// \{
@@ -214,7 +229,7 @@ class Limits {
     std::vector<LimitAmounts> held(buckets_.size(), nothing);
     for (const Job& job : jobs_) {
       if (job.group == no_index) continue;
-      for (const std::uint32_t bucket : set_of(job).buckets) add(held[bucket], bucket, job.has, +1);
+      for (const std::uint32_t bucket : set_of(job).counted) add(held[bucket], bucket, job.has, +1);
     }
     for (std::uint32_t i = 0; i < held.size(); ++i) {
       if (!(held[i] == buckets_[i].held)) return false;
@@ -245,6 +260,8 @@ class Limits {
   };
   struct Bucket {
     LimitAmounts held = nothing;
+    LimitAmounts held_before = nothing;  ///< before its first change at the instant `changed`
+    Time changed = Time::max();
     std::int64_t submitted = 0;
     std::vector<std::uint32_t> groups = {};
     bool has_changed = false;
@@ -285,7 +302,11 @@ class Limits {
 
   void count(const Job& job, std::int64_t sign, Time now) {
     if (job.group == no_index) return;
-    for (const std::uint32_t bucket : set_of(job).buckets) add(buckets_[bucket].held, bucket, job.has, sign);
+    for (const std::uint32_t number : set_of(job).counted) {
+      Bucket& bucket = buckets_[number];
+      if (std::exchange(bucket.changed, now) != now) bucket.held_before = bucket.held;
+      add(bucket.held, number, job.has, sign);
+    }
     look_at(job, now);
   }
 
@@ -295,7 +316,7 @@ class Limits {
     if (!changed_.empty()) due_ = now;
   }
   void mark(const Job& job) {
-    for (const std::uint32_t bucket : set_of(job).buckets) {
+    for (const std::uint32_t bucket : set_of(job).counted) {
       if (!std::exchange(buckets_[bucket].has_changed, true)) changed_.push_back(bucket);
     }
   }

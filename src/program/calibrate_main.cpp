@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 
+#include "src/base/interruption.hpp"
 #include "src/base/parallel.hpp"
 #include "src/calibration/measure/backends.hpp"
 #include "src/calibration/measure/calibrate.hpp"
@@ -16,7 +17,6 @@
 #include "src/program/calibrate_options.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/help_formatter.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/program/usage_error.hpp"
 

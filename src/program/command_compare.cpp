@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/interruption.hpp"
 #include "src/base/process_info.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/option_checks.hpp"
 #include "src/program/output_option.hpp"
 #include "src/program/progress_bar.hpp"

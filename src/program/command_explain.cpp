@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "src/base/interruption.hpp"
 #include "src/program/commands.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/option_checks.hpp"
 #include "src/sim/explain.hpp"
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/interruption.hpp"
 #include "src/policies/burst/router_table.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/output_option.hpp"
 #include "src/sites/federate.hpp"
 #include "src/sites/federate_report.hpp"

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/interruption.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/process_info.hpp"
 #include "src/base/wrapped_text.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/output_option.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sim/replay.hpp"

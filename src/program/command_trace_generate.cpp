@@ -160,24 +160,31 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
                                  "built-in model (" + names +
                                      "), the last two with parameters, as in lublin{umed=5.5}, or FILE.json")
                     ->capture_default_str();
-  command->add_option("trace,--like", arguments->like,
-                      "fit a model to this trace, in place of --model, or --model lublin: file, - for standard input");
-  command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str();
-  command->add_option("--columns", arguments->read.columns,
-                      "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...");
+  auto* trace_file = command->add_option(
+      "trace,--like", arguments->like,
+      "fit a model to this trace, in place of --model, or --model lublin: file, - for standard input");
+  command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str()->needs(trace_file);
+  command
+      ->add_option("--columns", arguments->read.columns,
+                   "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...")
+      ->needs(trace_file);
   command->add_option("--like-from", arguments->like_from_s, "leave out jobs of TRACE submitted before this second")
-      ->check(number_from(-most_instant_s, most_instant_s));
-  command->add_option("--like-jobs", arguments->like_jobs, "fit so many jobs of TRACE, the first ones that count");
+      ->check(number_from(-most_instant_s, most_instant_s))
+      ->needs(trace_file);
+  command->add_option("--like-jobs", arguments->like_jobs, "fit so many jobs of TRACE, the first ones that count")
+      ->needs(trace_file);
   command->add_option("--week-start", arguments->week_start_s, "a second of TRACE at which a Monday begins")
       ->check(number_from(-most_instant_s, most_instant_s))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(trace_file);
   command->add_option("--jobs", arguments->jobs, "number of jobs; else what the model recommends");
   command->add_option("--load", arguments->load, "GPU time asked for over GPU time of --cluster; else the model's");
   command->add_option("--cluster", arguments->cluster, "cluster that --load refers to; else the model's");
   command->add_option("--seed", arguments->seed, "seed of the random numbers")
       ->check(whole_number_from(0, most_whole_number))
       ->capture_default_str();
-  command->add_flag("--no-check", arguments->no_check, "do not compare the waits of TRACE and its twin");
+  command->add_flag("--no-check", arguments->no_check, "do not compare the waits of TRACE and its twin")
+      ->needs(trace_file);
   command->add_option("--out", arguments->out, "write the trace here (csv)");
   command->add_option("--model-out", arguments->model_out, "write the model here (JSON)");
   command->footer(

@@ -10,11 +10,11 @@
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/held_folder.hpp"
+#include "src/base/interruption.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/process_info.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/help_formatter.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/search_options.hpp"
 #include "src/program/usage_error.hpp"
 #include "src/search/policy_search.hpp"

@@ -20,6 +20,7 @@
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/build_info.hpp"
+#include "src/base/interruption.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
 #include "src/base/strict_json.hpp"
@@ -27,7 +28,6 @@
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
 #include "src/program/help_formatter.hpp"
-#include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/program/train_options.hpp"
 #include "src/program/usage_error.hpp"

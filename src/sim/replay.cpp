@@ -224,7 +224,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
                : detail.waits   ? simulate(*engine, policy, log, fragmentation, watcher, idle)
                                 : simulate(*engine, policy, log, fragmentation, watcher);
   } catch (const PolicyFailure& failure) {
-    run.why_unfinished = failure.what();
+    run.why_unfinished = failure.why();
     return run;
   }
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

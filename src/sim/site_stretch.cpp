@@ -277,7 +277,7 @@ Result<StretchRun> run_at_sites(const SiteStretch& stretch, const PolicyRegistry
         [&] { return how.stop != nullptr && how.stop->load(std::memory_order_relaxed); });
     run.failure = why_ended(end, federation, *stretch.jobs);
   } catch (const PolicyFailure& failure) {
-    run.failure = failure.what();
+    run.failure = failure.why();
   }
   if (!run.failure.empty()) return run;
   if (const auto fault = fault_of_sites(federation, site_accounts(federation))) {

@@ -126,7 +126,7 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
       if (how.keep_jobs) run.jobs = job_log(engine, queue, measured);
     }
   } catch (const PolicyFailure& failure) {
-    run.failure = failure.what();
+    run.failure = failure.why();
   }
   return run;
 }

@@ -299,7 +299,7 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
     const FederationEnd end = run.federation->run(SiteWatch(run), [&] { return stop.load(std::memory_order_relaxed); });
     run.why_unfinished = why(end, input, *run.federation);
   } catch (const PolicyFailure& failure) {
-    run.why_unfinished = failure.what();
+    run.why_unfinished = failure.why();
   }
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!run.why_unfinished.empty()) return run;

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "src/base/byte_stream.hpp"
+#include "src/base/interruption.hpp"
 #include "src/base/number_text.hpp"
 #include "src/sweep/sweep_point_run.hpp"
 
@@ -227,6 +228,7 @@ class WorkerPool {
     if (process == 0) {
       // The parent decides what a signal to the group means. Its end is the end of all: nobody stores results any more.
       for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+      Interruption::forget();
 #ifdef __linux__
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif

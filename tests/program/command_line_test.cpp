@@ -83,6 +83,9 @@ TEST_F(CommandLine, DescribesWaysOfBackfilling) {
 TEST_F(CommandLine, AnArgumentIsCalledAsTheHelpCallsIt) {
   expect_refused("trace generate " + small_trace() + " --model philly --out x.csv",
                  "--model and TRACE exclude each other");
+  for (const std::string option : {"--like-jobs 5", "--like-from 0", "--week-start 9", "--columns a=b", "--no-check"}) {
+    expect_refused("trace generate --jobs 50 --out x.csv " + option, option.substr(0, option.find(' ')) + " requires");
+  }
 }
 
 TEST_F(CommandLine, SaysWhatAPolicyCanBeBackfilledWith) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long work: the line that tells how far it is, and what is kept when it is interrupted or a policy fails.
-#include "src/program/interruption.hpp"
+#include "src/base/interruption.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -142,6 +142,23 @@ TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
     EXPECT_EQ(manifest["policies"].size(), 2u);
     EXPECT_EQ(manifest["missing"],
               json::parse(R"([{"policy": "sjf+conservative{depth=1e6}", "why": "was interrupted"}])"));
+  }
+}
+
+TEST_F(LongWork, AProgramThatDoesNotAnswerIsNotWaitedFor) {
+  const std::string out = folder_.path() + "/out";
+  const std::string begun = folder_.path() + "/begun";
+  const std::string silent = folder_.write("silent.sh", "touch " + begun + "\nexec sleep 1000\n");
+  const Event has_begun = [begun](pid_t) { return std::filesystem::exists(begun); };
+  for (const std::string command : {" replay ", " evaluate "}) {
+    std::filesystem::remove(begun);
+    const std::string more = command == " replay " ? " --out " + out : " --window-jobs 1 --mode windows-only";
+    const Outcome outcome = interrupt(
+        command + small_trace() + " --cluster 2 --policy 'fifo,program:sh " + silent + "'" + more, SIGTERM, has_begun);
+    EXPECT_EQ(outcome.code, 143) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("SIGTERM")) << command;
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("failed at"))) << command;
+    if (command == " replay ") EXPECT_THAT(outcome.err, HasSubstr("was interrupted; the results of fifo are in"));
   }
 }
 

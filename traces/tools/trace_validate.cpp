@@ -81,6 +81,8 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
   } else if (table.error().field == "after") {
     validation.oddities.push_back(
         {"wrong dependency", line_of_wrong_after(log, table.error().message), table.error().message});
+  } else if (validation.oddities.empty()) {  // the id of a job that names none, which has that of its row
+    validation.oddities.push_back({"twin id", 0, table.error().message});
   }
   for (const ReadLog::Row& row : log.left_out) {
     validation.oddities.push_back({row.bad ? "bad value" : "left out", row.line, row.reason});

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/interruption.hpp"
 #include "src/base/number_text.hpp"
 #include "src/policies/programs/process_messages.hpp"
 
@@ -37,16 +38,23 @@ std::optional<int> status_of(pid_t process) {
   return std::nullopt;
 }
 
-// Waits until there is something to read, or the end of it; false: it became too late.
-bool is_ready(int socket, std::chrono::steady_clock::time_point latest) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now()).count();
-    if (left <= 0) return false;
-    pollfd waiting{.fd = socket, .events = POLLIN, .revents = 0};
-    const int found = ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1'000'000)));
-    if (found > 0) return true;
+using Moment = std::chrono::steady_clock::time_point;
+enum class Waited : std::uint8_t { ready, late, interrupted };
+
+// Waits for one of poll(2)'s `events`, until `latest`, or until the user wants an end.
+Waited wait_for(int socket, short events, Moment latest) {
+  constexpr std::int64_t step_ms = 100;
+  while (!Interruption::wanted()) {
+    const std::int64_t left_ms =
+        std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now()).count();
+    if (left_ms <= 0) return Waited::late;
+    pollfd waiting{.fd = socket, .events = events, .revents = 0};
+    if (::poll(&waiting, 1, static_cast<int>(std::min(left_ms, step_ms))) > 0) return Waited::ready;
   }
+  return Waited::interrupted;
 }
+
+constexpr const char* interrupted = "interrupted while the program was at work";
 
 int spawn(const std::vector<std::string>& command, int end, pid_t& process) {
   posix_spawn_file_actions_t files;
@@ -104,8 +112,12 @@ std::string LineProgram::ending() {
 
 Result<void> LineProgram::write(const std::string& line) {
   for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t count = ::send(socket_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    const ssize_t count = ::send(socket_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (wait_for(socket_, POLLOUT, Moment::max()) == Waited::interrupted) return unexpected(interrupted);
+      continue;
+    }
     if (count < 0) return unexpected("the program " + ending());
     sent += static_cast<std::size_t>(count);
   }
@@ -122,7 +134,10 @@ Result<std::string> LineProgram::read(Time time_limit) {
     }
     seen = buffer_.size();
     if (seen > most_line) return unexpected("the program sent a line of more than 256 MiB");
-    if (time_limit > Time{} && !is_ready(socket_, begin + std::chrono::microseconds(time_limit.us))) {
+    const Moment latest = time_limit > Time{} ? begin + std::chrono::microseconds(time_limit.us) : Moment::max();
+    const Waited waited = wait_for(socket_, POLLIN, latest);
+    if (waited == Waited::interrupted) return unexpected(interrupted);
+    if (waited == Waited::late) {
       return unexpected("the program did not answer within " + exact_number(to_seconds(time_limit)) + " s");
     }
     char chunk[65536];

@@ -27,10 +27,10 @@ class LineProgram {
   /// Closes both ends and waits for the program; ends it where it does not leave within two seconds.
   ~LineProgram();
 
-  /// Writes a line, which has its end. Error: the program no longer reads.
+  /// Writes a line, which has its end. Errors: the program no longer reads; the user wants an end (Interruption).
   Result<void> write(const std::string& line);
   /// The next line, without its end, waiting `time_limit` at most (0: for ever). Errors: the program ended, with how;
-  /// it took longer; the line is longer than 256 MiB.
+  /// it took longer; the line is longer than 256 MiB; the user wants an end (Interruption).
   Result<std::string> read(Time time_limit = {});
 
  private:

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gpusched/core/types.hpp"
+#include "src/base/interruption.hpp"
 
 namespace gpusched {
 
@@ -16,6 +17,8 @@ class PolicyFailure : public std::runtime_error {
  public:
   /// `what` in whole.
   explicit PolicyFailure(const std::string& what) : std::runtime_error(what) {}
+  /// what(), or "was interrupted" where the user wants an end, which a policy that waits for something fails for.
+  [[nodiscard]] std::string why() const { return Interruption::wanted() ? "was interrupted" : what(); }
   /// In a decision at that instant.
   PolicyFailure(Time now, const std::string& why) : PolicyFailure("failed at " + seconds_text(now) + " s: " + why) {}
 

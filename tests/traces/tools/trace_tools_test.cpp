@@ -112,6 +112,9 @@ TEST(Convert, SwfKeepsWhatItCanAndSaysWhatItCannot) {
   EXPECT_EQ(again.jobs.submit(JobId{1}), whole_seconds(427061));
   EXPECT_EQ(again.jobs.work(JobId{1}), whole_seconds(96));
   EXPECT_EQ(again.jobs.status(JobId{2}), JobStatus::failed);
+  EXPECT_EQ(again.report.machine_gpus, 0);
+  ASSERT_TRUE(convert_trace(trace.jobs, "swf", path, 240));
+  EXPECT_EQ(read_trace(path)->report.machine_gpus, 240);
 }
 
 TEST(Convert, ToSwfCountsFromTheSecondOfTheFirstJobAlsoBefore1970) {
@@ -177,6 +180,16 @@ std::vector<std::string> oddities(const TraceValidation& validation) {
   for (const TraceOddity& oddity : validation.oddities)
     lines.push_back(std::to_string(oddity.line) + " " + oddity.kind);
   return lines;
+}
+
+// A job without an id has that of its row, which another may name.
+TEST(Validate, SeesAnIdThatTheReaderGave) {
+  const TempFolder folder;
+  const auto validation = validate_trace(
+      folder.write("ids.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n,0,5,1,1000\n0,0,5,1,1000\n"));
+  ASSERT_TRUE(validation) << validation.error().to_string();
+  EXPECT_EQ(oddities(*validation), (std::vector<std::string>{"0 twin id"}));
+  EXPECT_EQ(validation->refusals, 1u);
 }
 
 TEST(Validate, ListsEveryOddityWithItsLine) {

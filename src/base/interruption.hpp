@@ -31,6 +31,8 @@ class Interruption {
 
   /// True from the first signal on; readable from any thread.
   [[nodiscard]] static const std::atomic<bool>& wanted() { return wanted_; }
+  /// Of a process that was forked: what its parent was told is no matter of it.
+  static void forget() { wanted_ = false; }
   /// "SIGINT", "SIGTERM" or "SIGHUP". Precondition: wanted().
   [[nodiscard]] static std::string name() {
     return signal_ == SIGTERM ? "SIGTERM" : signal_ == SIGHUP ? "SIGHUP" : "SIGINT";

@@ -28,6 +28,7 @@ Result<PolicySpec> one_policy(const std::string& text) {
   auto specs = parse_policies(policies(), text);
   if (!specs) return Unexpected{specs.error()};
   if (specs->size() != 1) return unexpected("expected one policy, not " + std::to_string(specs->size()));
+  if (auto checked = check_parameters(policies(), specs->front()); !checked) return Unexpected{checked.error()};
   return specs->front();
 }
 
@@ -128,7 +129,9 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
   if (!counts) options.placement = *placement_from_name(options_.conditions.placement);
   const auto make = [spec = *one_policy(options_.policy), seed = options_.seed](const JobTable& table,
                                                                                 const Cluster& nodes) {
-    return make_policy(policies(), spec, {.jobs = &table, .cluster = &nodes, .seed = seed});
+    auto made = make_policy(policies(), spec, {.jobs = &table, .cluster = &nodes, .seed = seed});
+    // Where it went wrong is no place of the host's line.
+    return made ? std::move(made) : Result<AnyPolicy>(unexpected("--policy: " + made.error().to_string()));
   };
   OnlineGrowth growth = online_growth(*one_policy(options_.policy), nodes_may_fail);
   if (cuts_cards(*cluster)) growth.remembers = no_index;

@@ -113,6 +113,15 @@ class ValueReader {
   FieldTable fields_;
 };
 
+// Of whole numbers, from <= to.
+std::uint64_t steps_between(const Json& from, const Json& to) {
+  const auto bits = [](const Json& number) {
+    return number.is_number_unsigned() ? number.get<std::uint64_t>()
+                                       : static_cast<std::uint64_t>(number.get<std::int64_t>());
+  };
+  return bits(to) - bits(from);
+}
+
 // {"from": 1, "to": 5, "step": 2} as the list [1, 3, 5].
 Result<Json> range_values(const Json& range, const std::string& place) {
   JsonFields fields(range, "", place);
@@ -126,8 +135,13 @@ Result<Json> range_values(const Json& range, const std::string& place) {
   if (from.is_null() || to.is_null()) return wrong(place, "expected a list, or an object with from, to and step");
   const bool whole = from.is_number_integer() && to.is_number_integer() && step.is_number_integer();
   const double begin = from.get<double>(), end = to.get<double>(), by = step.get<double>();
-  if (!(by > 0 && end >= begin)) return wrong(place, "expected a step above 0 and an end at or behind the beginning");
-  const double count = std::floor((end - begin) / by + 1e-9) + 1;
+  // Whole numbers may be seeds of 64 bits, which doubles cannot tell apart.
+  const bool is_exact = whole && (begin >= 0 || end < 9e18);
+  const bool rises = is_exact ? from <= to : end >= begin;
+  if (!(by > 0 && rises)) return wrong(place, "expected a step above 0 and an end at or behind the beginning");
+  double count = std::floor((end - begin) / by + 1e-9) + 1;
+  if (count > 2.0 * static_cast<double>(most_sweep_points)) return wrong(place, "more than a million values");
+  if (is_exact) count = static_cast<double>(steps_between(from, to) / step.get<std::uint64_t>()) + 1;
   if (count > static_cast<double>(most_sweep_points)) return wrong(place, "more than a million values");
   Json list = Json::array();
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(count); ++i) {

@@ -154,12 +154,7 @@ class Planner {
     if (const auto backfill = default_backfill(*registry_, run.backfill, *specs); !backfill) {
       return Unexpected{backfill.error()};
     }
-    const PolicySpec& spec = specs->front();
-    const auto info = registry_->find(spec.name);
-    if (!info) return Unexpected{info.error()};
-    if (const auto all = complete_parameters("policy " + spec.name, (*info)->parameters, spec); !all) {
-      return Unexpected{all.error()};
-    }
+    if (const auto checked = check_parameters(*registry_, specs->front()); !checked) return Unexpected{checked.error()};
     return place->second = files_of_policies(*specs, *registry_);
   }
 

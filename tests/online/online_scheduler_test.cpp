@@ -377,6 +377,15 @@ TEST(OnlineScheduler, APolicyThatKnowsOfLaterJobsMayHaveAskedForMoreInstants) {
   EXPECT_EQ(scheduler.engine()->end(JobId{0}), whole_seconds(8));
 }
 
+TEST(OnlineScheduler, AJobWithoutADurationAsksForNoInstantBeforeTimeZeroEither) {
+  Script host("fifo");
+  OnlineJob job = job_of("a", 2, 1);
+  job.duration = Time::max();
+  ASSERT_TRUE(host.scheduler.submit(std::move(job)));
+  EXPECT_EQ(host.at(-1), "+a");
+  EXPECT_EQ(host.scheduler.next_call(), Time::max());
+}
+
 TEST(OnlineScheduler, APolicyThatAskedToDecideIsNotPassedOver) {
   Script host("gandiva{slice_s=5}");
   for (const char* id : {"a", "b"}) ASSERT_TRUE(host.scheduler.submit(job_of(id, 2, 100)));

@@ -153,6 +153,13 @@ with tempfile.TemporaryDirectory() as name:
         expect(f"exit code with {more[1:]}", (done.returncode, done.stderr), (0, ""))
         expect(f"what a scheduler hears with {more[1:]}", written.read_text().splitlines(), said)
 
+    # What is wrong with the policy is no matter of the host's lines.
+    for policy, reason in [("las{quantum_gpu_s=-1}", "policy las, parameter quantum_gpu_s"), ("fifo{x=1}", "no parameter 'x'"),
+                           ("fifo+easy{estimate=foo}", "backfill easy, parameter estimate")]:
+        done = run(gpusched, "serve", "--policy", policy)
+        expect(f"serve with {policy}", (done.returncode, done.stderr.startswith("gpusched: --policy: "), reason in done.stderr),
+               (2, True, True))
+
     # Jobs that the policy gives up, in both directions: one that runs, and one that waits.
     canceller = folder / "canceller.py"
     canceller.write_text("import json, sys\nhello = json.loads(sys.stdin.readline())\ndef send(m): print(json.dumps(m), flush=True)\n"

@@ -63,6 +63,13 @@ TEST(SweepFile, EachEntryOfTheListIsRunWithTheWholeGrid) {
   EXPECT_THAT(names(sweep)[5], "trace.path b.csv, cluster 2x8, trace.format csv, load 0.9");
 }
 
+TEST(SweepFile, RangesOfWholeNumbersAreExact) {
+  const Sweep sweep = read(R"({"base": {"trace": "a.csv", "policy": "fifo"}, "grid": {
+    "seed": {"from": 18446744073709551610, "to": 18446744073709551615, "step": 2}}})");
+  ASSERT_EQ(sweep.size(), 3u);
+  EXPECT_EQ(sweep.point(2)->run.seed, 18446744073709551614u);
+}
+
 TEST(SweepFile, AnObjectSetsSeveralFieldsTogether) {
   const Sweep sweep = read(R"({"base": {"trace": "a.csv", "policy": "fifo"}, "grid": {
     "window": [{"first_job": 0, "jobs": 10}, {"first_job": 10, "jobs": 10}], "measure.warmup_jobs": [2]}})");

@@ -177,7 +177,7 @@ class OnlineScheduler {
   /// to be. It may be earlier than needed. Time::max(): no need.
   [[nodiscard]] Time next_call() const {
     const Time next = run_ == nullptr ? Time::max() : run_->engine().next_event_time();
-    return next < end_of_time ? next : Time::max();  // a job without a duration has its planned end beyond
+    return next.us < end_of_time.us / 2 ? next : Time::max();  // a job without a duration has its planned end beyond
   }
 
   /// The id of a submitted job, which has this number until the next decision. Precondition: job < submitted().

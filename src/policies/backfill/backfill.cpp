@@ -225,15 +225,14 @@ std::string known_of_holder(const PolicyRegistry& registry, const PolicySpec& po
                             const JobTable& jobs, bool clairvoyant) {
   std::vector<std::string> known;
   const auto add = [&known](const std::string& text) {
-    if (!text.empty() && text != "-" && std::find(known.begin(), known.end(), text) == known.end())
-      known.push_back(text);
+    if (!text.empty() && text != "-") known.push_back(text);
   };
   const auto given = policy.given.find("runtimes");
   const bool is_exact = given != policy.given.end() && given->second == ParameterValue(std::string("exact"));
   if (!is_exact) add(estimator_of((*registry.find(policy.name))->parameters, policy, jobs));
   for (const PolicySpec& member : held) add(known_run_times(registry, member, jobs, false));
   if (clairvoyant) add("exact");
-  return known.empty() ? "-" : joined(known, ", ");
+  return known.empty() ? "-" : joined(distinct(std::move(known)), ", ");
 }
 
 }  // namespace
@@ -258,6 +257,23 @@ std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& po
   }
   if (of_order.empty()) return clairvoyant ? "exact" : "-";
   return of_order;
+}
+
+Result<void> check_parameters(const PolicyRegistry& registry, PolicySpec policy) {
+  const auto row = registry.find(policy.name);
+  if (!row) return Unexpected{row.error()};
+  if (auto own = complete_parameters("policy " + (*row)->name, (*row)->parameters, policy); !own)
+    return Unexpected{own.error()};
+  for (const PolicySpec& backfill : policy.backfill) {
+    const auto info = find_backfill(backfill.name);
+    if (!info) continue;  // "+none"
+    if (auto own = complete_parameters("backfill " + backfill.name, (*info)->parameters, backfill); !own)
+      return Unexpected{own.error()};
+  }
+  for (const PolicySpec& held : held_policies(registry, policy)) {
+    if (auto checked = check_parameters(registry, held); !checked) return checked;
+  }
+  return {};
 }
 
 Result<std::optional<AnyDurationEstimator>> known_estimator(const PolicyRegistry& registry, const PolicySpec& policy,

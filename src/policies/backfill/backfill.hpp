@@ -53,6 +53,10 @@ Result<std::vector<PolicySpec>> parse_contestants(const PolicyRegistry& registry
 /// read, which its maker says. Precondition: from parse_policies().
 std::span<PolicySpec> held_policies(const PolicyRegistry& registry, PolicySpec& policy);
 
+/// Whether all parameters of the policy, of its backfilling and of the policies that it holds can be right, whatever
+/// the jobs are. Precondition: from parse_policies().
+Result<void> check_parameters(const PolicyRegistry& registry, PolicySpec policy);
+
 /// Adds `backfill` to each policy that is an order of starting and names no backfilling itself; its text then says so:
 /// "fifo+easy". So it does to each that one of them holds, of which the text says nothing. Precondition: `policies`
 /// from parse_policies(), `backfill` from parse_backfill().

@@ -38,6 +38,22 @@ TEST(LongestWaitingUser, EarnsNothingWhileIdle) {
   EXPECT_EQ(run_policy("longest-waiting-user", jobs, Cluster::pool(1)), (Spans{{0, 10}, {20, 40}, {40, 50}, {50, 60}}));
 }
 
+// B's first job is cancelled at 10, so that B waits since 50, and A since 20.
+TEST(LongestWaitingUser, WaitsForNoJobThatIsCancelled) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "A"},
+                                  {.submit = 5, .work = 50, .user = "B"},
+                                  {.submit = 20, .work = 50, .user = "A"},
+                                  {.submit = 50, .work = 50, .user = "B"}});
+  const JobChanges changes({{.time = whole_seconds(10), .job = JobId{1}, .kind = JobChange::Kind::cancel}}, 4);
+  const Cluster cluster = Cluster::pool(1);
+  auto policy = make("longest-waiting-user", jobs, cluster);
+  ASSERT_TRUE(policy);
+  Engine engine(jobs, cluster, {}, {.changes = &changes});
+  ASSERT_TRUE(simulate(engine, *policy));
+  EXPECT_EQ(engine.first_start(JobId{2}), whole_seconds(100));
+  EXPECT_EQ(engine.first_start(JobId{3}), whole_seconds(150));
+}
+
 TEST(LongestWaitingUser, NeedsUsers) {
   EXPECT_EQ(make("longest-waiting-user", table_of({{0, 1, 1}}), Cluster::pool(1)).error().message,
             "policy longest-waiting-user: the trace names no users (column user)");

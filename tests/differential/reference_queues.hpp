@@ -125,12 +125,13 @@ class QueueRule {
     divide_tree(world, owners_, wanted, "", total, due_);
   }
 
-  // The queue that holds least of what it is due, in millionths; one that is due nothing is the last.
+  // The queue that holds least of what it is due, in millionths; one that holds something and is due nothing is the
+  // last.
   void start_waiting(World& world) {
     const auto key = [&](const WorldJob& job) -> std::vector<std::int64_t> {
       const std::int64_t due = due_.at(owners_.of(job));
-      const std::int64_t part = due == 0 ? 0 : held(world, owners_.of(job)) * 1'000'000 / due;
-      return {volcano_.proportion && due == 0 ? 1 : 0, volcano_.proportion ? part : 0,
+      const std::int64_t holds = held(world, owners_.of(job)), part = due == 0 ? 0 : holds * 1'000'000 / due;
+      return {volcano_.proportion && due == 0 && holds > 0 ? 1 : 0, volcano_.proportion ? part : 0,
               volcano_.priority ? -job.priority : 0, volcano_.drf ? share_parts(world, job.user) : 0};
     };
     start_in_order(world, key, [&](WorldJob& job) { return world.start(job, volcano_.binpack); });

@@ -8,12 +8,17 @@ namespace {
 // A user waits since their last start, or since they had a waiting job again, whichever is later.
 struct LongestWaitingUser {
   PerOwner<Time> since;
+  PerOwner<Time> withdrew{Time::max()};  // the last job that waited, at that instant
   PerOwner<std::uint32_t> waiting_jobs;
 
   static std::uint32_t owner(const View& view, JobId job) { return view.user(job); }
   Time score(const View&, std::uint32_t user) { return since[user]; }
   void queued(const View& view, JobId, std::uint32_t user) {
-    if (waiting_jobs[user]++ == 0) since[user] = view.now();
+    // A job that is given another size is withdrawn and comes back at one instant.
+    if (waiting_jobs[user]++ == 0 && withdrew[user] != view.now()) since[user] = view.now();
+  }
+  void withdrawn(const View& view, JobId, std::uint32_t user) {
+    if (--waiting_jobs[user] == 0) withdrew[user] = view.now();
   }
   void started(const View& view, JobId, std::uint32_t user) {
     since[user] = view.now();

@@ -24,6 +24,7 @@ namespace gpusched {
 ///                                                           alone; starting a job does not lower it
 ///     void started(const View&, JobId, std::uint32_t owner);
 ///     void queued(const View&, JobId, std::uint32_t owner);  if any: the job began to wait
+///     void withdrawn(const View&, JobId, std::uint32_t owner);  if any: it waits no more, and did not start
 ///     void left(const View&, JobId, std::uint32_t owner);    if any: the job gave back its GPUs
 ///
 /// Scores may change with time. They then have bounds, without which all owners would be looked at each time:
@@ -99,7 +100,12 @@ class OwnerOrder {
         reorder(view, owner);
       }
     }
-    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, order(view));
+    if (event.kind == EventKind::withdraw) {
+      waiting_.erase(view, event.job, order(view));
+      if constexpr (requires { accounts_.withdrawn(view, event.job, owner); }) {
+        accounts_.withdrawn(view, event.job, owner);
+      }
+    }
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       waiting_.reprioritize(view, event.job, party(owner), owner, order(view));
     }

@@ -219,7 +219,8 @@ void ShareQueues::start_waiting(const View& view, Decision& decision) {
 // In millionths; a queue that is due nothing comes last.
 std::int64_t ShareQueues::part_of_due(std::uint32_t queue) {
   const MilliGpu due_now = due(queue);
-  return due_now > 0 ? mul_div(held_[queue], 1'000'000, due_now) : unlimited;
+  if (due_now == 0) return held_[queue] == 0 ? 0 : unlimited;  // as Volcano's helpers.Share: of jobs without GPUs
+  return mul_div(held_[queue], 1'000'000, due_now);
 }
 
 bool ShareQueues::preempt_within(const View& view, Decision& decision) {

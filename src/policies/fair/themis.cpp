@@ -350,7 +350,7 @@ PolicyInfo themis_info() {
       .complexity = "O(shapes + log^2 n) an event, O(running x log n) a lease; with the auction O(n log n) a lease",
       .parameters = {{.name = "lease_s",
                       .fallback = 1200.0,
-                      .meaning = "seconds for which GPUs are leased",
+                      .meaning = "seconds of a lease; leases end together, at multiples of that on the trace's clock",
                       .least = 1e-3,
                       .most = 1e9},
                      {.name = "auction",

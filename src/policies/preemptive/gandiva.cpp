@@ -202,31 +202,33 @@ std::vector<Gandiva::Move> Gandiva::clear_node(const View& view, std::uint32_t n
 }
 
 PolicyInfo gandiva_info() {
-  return {.name = "gandiva",
-          .summary = "time slicing: jobs that do not fit together take turns, a slice each; migration",
-          .source = "Gandiva (OSDI'18), section 3: suspend-resume in slices of about a minute, migration; no packing",
-          .complexity =
-              "O(classes + log n), a class: waiting jobs of one shape and virtual cluster; migration O(nodes + "
-              "running) for a shape at a slice",
-          .parameters = {{.name = "slice_s",
-                          .fallback = 60.0,
-                          .meaning = "seconds that a job runs before it may be suspended for a waiting one",
-                          .least = 1e-3,
-                          .most = 1e9},
-                         {.name = "migrate",
-                          .fallback = false,
-                          .meaning = "move small jobs together where a waiting job wants the GPUs of one node"},
-                         {.name = "migration_s",
-                          .fallback = 5.0,
-                          .meaning = "migrate=true: work that a move costs the moved job",
-                          .most = 1e9}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext&) -> Result<AnyPolicy> {
-            return AnyPolicy(Gandiva({.slice = from_seconds(parameters.number("slice_s")),
-                                      .migrates = parameters.flag("migrate"),
-                                      .migration = from_seconds(parameters.number("migration_s"))}));
-          },
-          .preemptive = true,
-          .work_conserving = true};
+  return {
+      .name = "gandiva",
+      .summary = "time slicing: jobs that do not fit together take turns, a slice each; migration",
+      .source = "Gandiva (OSDI'18), section 3: suspend-resume in slices of about a minute, migration; no packing",
+      .complexity =
+          "O(classes + log n), a class: waiting jobs of one shape and virtual cluster; migration O(nodes + "
+          "running) for a shape at a slice",
+      .parameters = {{.name = "slice_s",
+                      .fallback = 60.0,
+                      .meaning =
+                          "seconds that a job runs before it may be suspended for a waiting one, at a multiple of that",
+                      .least = 1e-3,
+                      .most = 1e9},
+                     {.name = "migrate",
+                      .fallback = false,
+                      .meaning = "move small jobs together where a waiting job wants the GPUs of one node"},
+                     {.name = "migration_s",
+                      .fallback = 5.0,
+                      .meaning = "migrate=true: work that a move costs the moved job",
+                      .most = 1e9}},
+      .make = [](const PolicyParameters& parameters, const PolicyContext&) -> Result<AnyPolicy> {
+        return AnyPolicy(Gandiva({.slice = from_seconds(parameters.number("slice_s")),
+                                  .migrates = parameters.flag("migrate"),
+                                  .migration = from_seconds(parameters.number("migration_s"))}));
+      },
+      .preemptive = true,
+      .work_conserving = true};
 }
 
 }  // namespace gpusched

@@ -12,6 +12,8 @@
 namespace gpusched {
 namespace {
 
+constexpr std::int64_t roundings = 2;  // microseconds
+
 // Work that passes in `span` at that rate, as the engine rounds it.
 Time work_in(Time span, RatePpm rate) { return {mul_div(span.us, rate, reference_rate)}; }
 
@@ -24,7 +26,7 @@ void ArtifactRounds::decide(const OracleView& view, Decision& decision) {
   }
   note_events(view);
   const bool ran = !stops_.empty();
-  if (ran && view.now() < round_end_) return;
+  if (ran && (view.now() < round_end_ || is_ending(view))) return;
   end_round(view);
   // A round after which nobody is left is followed by one of nobody, and that by an allocation to nobody, which holds.
   if (ran || !active_.empty()) begin_round(view, decision);
@@ -45,6 +47,20 @@ void ArtifactRounds::note_events(const OracleView& view) {
     job.over = std::any_of(stops_.begin(), stops_.end(), [&](const Stop& stop) { return stop.job == event.job; });
     if (!job.over) leave(event.job);
   }
+}
+
+// A job that ends in this round is late: its start cost time. It is waited for, or jobs that take turns would pay for
+// ever and get nothing.
+bool ArtifactRounds::is_ending(const OracleView& view) {
+  bool is_late = false;
+  for (Stop& stop : stops_) {
+    const Job& job = jobs_[index(stop.job)];
+    const bool runs_on = !job.over && job.running_on != no_index && view.remaining(stop.job).us > roundings;
+    const bool was_late = std::exchange(stop.is_late, stop.ends && runs_on);
+    if (was_late || stop.is_late) stop.at_s = to_seconds(view.now());
+    is_late = is_late || stop.is_late;
+  }
+  return is_late;
 }
 
 std::span<const double> ArtifactRounds::measured(const View& view, JobId id) const {
@@ -99,7 +115,6 @@ void ArtifactRounds::end_round(const OracleView& view) {
     Job& job = jobs_[index(id)];
     if (!job.typed) continue;
     const Time left = view.remaining(id);
-    constexpr std::int64_t roundings = 2;
     if (std::abs((left - job.engine_left).us) > roundings) {
       job.total = to_seconds(left) * job.reference;
       job.done = 0;
@@ -245,17 +260,17 @@ void ArtifactRounds::plan(const OracleView& view, Decision& decision) {
     stops_.push_back({id, job.running_on, now_s_ + job.steps / each_s});
     end_s = std::max(end_s, stops_.back().at_s);
   }
-  const auto ends = [&](const Stop& stop) {
+  for (Stop& stop : stops_) {
     const Job& job = jobs_[index(stop.job)];
-    return job.total - (job.done + job.steps) <= 0;
-  };
+    stop.ends = job.total - (job.done + job.steps) <= 0;
+  }
   // A round of no time is one of jobs that end at once.
-  const bool goes_on = std::none_of(stops_.begin(), stops_.end(), ends);
+  const bool goes_on = std::none_of(stops_.begin(), stops_.end(), [](const Stop& stop) { return stop.ends; });
   round_end_ = std::max(from_seconds(end_s), view.now() + Time{goes_on ? 1 : 0});
   for (const Stop& stop : stops_) {
     const Job& job = jobs_[index(stop.job)];
     const RatePpm rate = view.speed(stop.job, stop.type);
-    if (ends(stop)) {
+    if (stop.ends) {
       set_left(view, decision, stop.job, work_in(std::max(from_seconds(stop.at_s) - view.now(), Time{}), rate));
     } else {
       const Time least = work_in(round_end_ - view.now(), rate) + Time{1};

@@ -47,7 +47,8 @@ struct ArtifactOptions {
 ///
 /// The artifact knows one-GPU machines that never fail. What else a run has is taken as Gavel takes it: gangs that no
 /// GPU type holds start where there is room, and a job of which the engine says that it did less than planned (a
-/// restart's cost, work lost in a failure) has as much left as the engine says.
+/// restart's cost, work lost in a failure) has as much left as the engine says; a round waits for a job that ends in
+/// it.
 class ArtifactRounds {
  public:
   using Allocator = std::variant<GavelAllocator, HeldMatching, LastType>;
@@ -83,9 +84,11 @@ class ArtifactRounds {
     JobId job = no_job;
     std::uint32_t type = 0;
     double at_s = 0;
+    bool ends = false, is_late = false;  // then; or later, as its start cost time
   };
 
   void note_events(const OracleView& view);
+  [[nodiscard]] bool is_ending(const OracleView& view);
   void enter(const OracleView& view, JobId id);
   void leave(JobId id);
   void end_round(const OracleView& view);

@@ -156,6 +156,25 @@ TEST(ArtifactRounds, WorkThatIsLostIsDoneAgain) {
   EXPECT_EQ(spans_of(engine), (Spans{{0, 35}}));
 }
 
+// A round waits for a job that ends in it, whose start cost time; else two such jobs would take turns for ever, each of
+// which is over before the job has loaded.
+TEST(ArtifactRounds, AJobThatEndsLateEndsItsRound) {
+  const JobTable jobs = table_of({{.work = 400}, {.work = 400}});
+  const Cluster cluster = Cluster::pool(1);
+  for (const std::int64_t cost_ms : {1, 5000}) {
+    const Time cost{cost_ms * 1000};
+    auto made = make("fifo@gavel", jobs, cluster);
+    ASSERT_TRUE(made);
+    EngineOptions options;
+    options.preemption.restart = cost;
+    Engine engine(jobs, cluster, options);
+    ASSERT_TRUE(simulate(engine, *made)) << cost_ms;
+    // Rounds of 360 s: both run once; then each loads again and does its last 40 s.
+    EXPECT_EQ(engine.end(JobId{0}), whole_seconds(760) + cost);
+    EXPECT_EQ(engine.end(JobId{1}), whole_seconds(800) + cost + cost);
+  }
+}
+
 // ---- the assignment ----
 
 TEST(RectangularAssignment, FindsTheLeastSum) {

@@ -55,4 +55,12 @@ std::string joined(std::span<const std::string> names, std::string_view between)
   return text;
 }
 
+std::vector<std::string> distinct(std::vector<std::string> names) {
+  std::vector<std::string> seen;
+  for (std::string& name : names) {
+    if (std::find(seen.begin(), seen.end(), name) == seen.end()) seen.push_back(std::move(name));
+  }
+  return seen;
+}
+
 }  // namespace gpusched

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusched {
 
@@ -15,5 +16,8 @@ std::string suggest_nearest(std::string_view name, std::span<const std::string> 
 
 /// "fifo|sjf|srtf" for `between` "|".
 std::string joined(std::span<const std::string> names, std::string_view between);
+
+/// Each name once, in the order of their first places.
+std::vector<std::string> distinct(std::vector<std::string> names);
 
 }  // namespace gpusched

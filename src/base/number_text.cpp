@@ -37,9 +37,18 @@ std::string human_duration(double seconds) {
   return std::to_string(minutes / minutes_per_day) + "d " + two(minutes / 60 % 24) + ":" + two(minutes % 60);
 }
 
+std::string duration_cell(const std::optional<double>& seconds) { return seconds ? human_duration(*seconds) : "-"; }
+
+std::string slowdown_cell(const std::optional<double>& slowdown) {
+  return slowdown ? formatted(*slowdown < 1000 ? "%.2f" : "%.0f", *slowdown) : "-";
+}
+
 std::string percent_text(double ratio) { return formatted("%.1f %%", 100 * ratio); }
 
-std::string signed_percent_text(double ratio) { return formatted("%+.1f%%", 100 * ratio); }
+std::string signed_percent_text(double ratio) {
+  const bool hides_sign = std::abs(ratio) >= 1e-6 && std::abs(ratio) < 0.0005;  // below that it may be of rounding
+  return formatted(hides_sign ? "%+.1g%%" : "%+.1f%%", 100 * ratio);
+}
 
 std::string human_count(std::uint64_t count) {
   std::string digits = std::to_string(count);

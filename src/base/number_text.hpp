@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,9 +17,13 @@ std::string formatted(const char* format, double value);
 
 /// A span for people: "12.3 s", "4m 05s", "3h 12m", "1d 03:12".
 std::string human_duration(double seconds);
+/// The same, "-" for nothing.
+std::string duration_cell(const std::optional<double>& seconds);
+/// A slowdown, "-" for nothing: "1.35", "12345".
+std::string slowdown_cell(const std::optional<double>& slowdown);
 /// "12.3 %".
 std::string percent_text(double ratio);
-/// "+12.3%", for differences.
+/// "+12.3%", for differences; "-0.02%" where a decimal would hide on which side of 0 it is.
 std::string signed_percent_text(double ratio);
 /// With thousands separated: "80,539".
 std::string human_count(std::uint64_t count);

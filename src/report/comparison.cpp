@@ -49,15 +49,6 @@ std::string why_none(const Error& error) {
   return text;
 }
 
-std::string slowdown_cell(const std::optional<double>& value) {
-  return value ? formatted(*value < 1000 ? "%.2f" : "%.0f", *value) : "-";
-}
-
-std::string duration_cell(const ReplayRun& run, const char* metric) {
-  const auto value = run.metric(metric);
-  return value ? human_duration(*value) : "-";
-}
-
 std::string count_cell(const ReplayRun& run, const char* metric) {
   const auto value = run.metric(metric);
   return value ? human_count(static_cast<std::uint64_t>(*value)) : "-";
@@ -142,10 +133,10 @@ ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& 
       interval = found->intervals ? interval_cell(found->intervals->relative) : why_none(found->intervals.error());
     }
     any_clairvoyant |= run.clairvoyant;
-    table.rows.push_back({marked(run.label, run.clairvoyant), run.run_times, duration_cell(run, "avg_jct_s"),
-                          difference, interval, duration_cell(run, "median_jct_s"), duration_cell(run, "p99_jct_s"),
-                          duration_cell(run, "avg_wait_s"), duration_cell(run, "p99_wait_s"),
-                          slowdown_cell(run.metric("avg_bounded_slowdown")),
+    table.rows.push_back({marked(run.label, run.clairvoyant), run.run_times, duration_cell(run.metric("avg_jct_s")),
+                          difference, interval, duration_cell(run.metric("median_jct_s")),
+                          duration_cell(run.metric("p99_jct_s")), duration_cell(run.metric("avg_wait_s")),
+                          duration_cell(run.metric("p99_wait_s")), slowdown_cell(run.metric("avg_bounded_slowdown")),
                           slowdown_cell(run.metric("worst_decile_slowdown")), share_cell(run, "gpu_utilization"),
                           count_cell(run, "preemptions")});
     if (has_energy) table.rows.back().push_back(count_cell(run, "energy_kwh"));
@@ -156,7 +147,7 @@ ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& 
 
 namespace {
 
-// "windows and log disagree: starvation: ...", "no difference detected; most windows better".
+// "windows and log disagree: starvation: ...", "no difference detected; more windows better".
 std::string verdict_of(const EvaluationRow& row) {
   std::string text = row.verdict;
   if (!row.typical.empty()) text += "; " + row.typical;

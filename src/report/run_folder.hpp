@@ -65,7 +65,7 @@ struct EvaluationRow {
   std::optional<double> mean;
   std::optional<double> relative_difference, relative_low, relative_high, win_rate;
   std::optional<double> p_holm = {}, rank_biserial = {};  ///< of the signed-rank test; older files have none
-  /// Of the difference, of the whole log, and what most windows say; older files have none.
+  /// Of the difference, of the whole log, and what windows say; older files have none.
   std::optional<double> p_mean = {}, log_difference = {};
   std::string typical = {}, why = {};
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -70,9 +71,10 @@ Result<EvaluationWindows> test_windows(const TrainConfig& config, const JobTable
 
 // Means over the windows that all runs finished, and of which they know the figure.
 HeldOutRow row_of(const Contestant& contestant) {
-  const auto mean = [&](const char* figure) {
+  const auto mean = [&](const char* figure) -> std::optional<double> {
     const std::vector<std::size_t> windows = contestant.windows_with(*find_metric(figure));
-    return windows.empty() ? 0 : interquartile_mean_of_runs(contestant.scores(*find_metric(figure), windows));
+    if (windows.empty()) return std::nullopt;
+    return interquartile_mean_of_runs(contestant.scores(*find_metric(figure), windows));
   };
   return {.policy = contestant.name,
           .jct_s = mean("avg_jct_s"),
@@ -100,7 +102,8 @@ std::string interval_of(const Comparison& pair) {
 }
 
 std::vector<std::string> cells_of(const HeldOutRow& row) {
-  return {row.policy, formatted("%.2f", row.jct_s), human_duration(row.p99_wait_s), formatted("%.2f", row.slowdown)};
+  return {row.policy, row.jct_s ? formatted("%.2f", *row.jct_s) : "-", duration_cell(row.p99_wait_s),
+          slowdown_cell(row.slowdown)};
 }
 
 std::string sentence_of(const HeldOut& result) {
@@ -305,11 +308,16 @@ Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, con
       continue;
     }
     const Contestant plain{.name = policy.text, .runs = {*std::move(scores)}};
+    if (plain.windows_with(figure).empty()) {
+      result.failures.push_back("policy " + policy.text + ": " + why_no_job() + " of the windows");
+      continue;
+    }
     result.rows.push_back(row_of(plain));
     result.rows.back().agent = compare(result.trained, plain, figure, result.comparison);
   }
   std::stable_sort(result.rows.begin(), result.rows.end(), [](const HeldOutRow& a, const HeldOutRow& b) {
-    return a.agent.other_mean.value_or(0) < b.agent.other_mean.value_or(0);
+    constexpr double last = std::numeric_limits<double>::infinity();
+    return a.agent.other_mean.value_or(last) < b.agent.other_mean.value_or(last);
   });
   run_whole(result, tester, figure, folders);
   return result;

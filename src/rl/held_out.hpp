@@ -20,10 +20,10 @@
 
 namespace gpusched {
 
-/// A scheduler in the held-out windows; means over them.
+/// A scheduler in the held-out windows; means over them, nothing over none.
 struct HeldOutRow {
   std::string policy;  ///< as `--policy` takes it
-  double jct_s = 0, p99_wait_s = 0, slowdown = 0;
+  std::optional<double> jct_s = {}, p99_wait_s = {}, slowdown = {};
   Comparison agent = {};  ///< the agent compared with it; empty in the agent's own row
 };
 
@@ -42,7 +42,7 @@ struct HeldOut {
   std::vector<HeldOutRow> rows;       ///< least figure first
   std::uint32_t whole_jobs = 0;       ///< measured in one run over the test part
   std::vector<WholeRun> whole;        ///< the agent, then the best there of the first rows, the least figure first
-  std::vector<std::string> failures;  ///< of policies that left jobs waiting, a line each
+  std::vector<std::string> failures;  ///< of policies that left jobs waiting, or measured none, a line each
   Contestant trained = {};            ///< the agent's runs, one a training seed
   ComparisonOptions comparison = {};
 

@@ -13,6 +13,7 @@
 #include "src/base/statistics.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/optional_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -71,22 +72,18 @@ Json seed_json(const SeedRun& run) {
   return json;
 }
 
-Json interval_json(const std::optional<ConfidenceInterval>& interval) {
-  return interval ? Json{interval->low, interval->high} : Json();
-}
-
 Json test_json(const HeldOut& result) {
   Json rows = Json::array(), whole = Json::array();
   for (const HeldOutRow& row : result.rows) {
     const Comparison& pair = row.agent;
     rows.push_back(
         {{"policy", row.policy},
-         {"mean", pair.other_mean.value_or(0)},
+         {"mean", number_json(pair.other_mean)},
          {"windows", pair.windows},
          {"relative_interval_95", interval_json(pair.interval ? std::optional(pair.interval->relative) : std::nullopt)},
          {"probability_of_improvement", pair.win_rate},
          {"probability_of_improvement_interval_95", interval_json(pair.win_rate_interval)},
-         {"normalised_interquartile_mean", pair.normalised ? Json(*pair.normalised) : Json()},
+         {"normalised_interquartile_mean", number_json(pair.normalised)},
          {"normalised_interquartile_mean_interval_95", interval_json(pair.normalised_interval)},
          {"verdict", pair.verdict}});
   }

@@ -244,7 +244,7 @@ Result<PolicyFigures> CandidateRuns::figures_of(const SweepPlan& plan, std::size
       const auto value = objectives[i].value(**found);
       if (!value && (*found)->metrics.avg_jct_s) return unknown_objective(*search_, i);
       if (!value) {
-        return PolicyFigures{.means = {}, .failure = "limits refuse, or it cancels, every job of a window"};
+        return PolicyFigures{.means = {}, .failure = why_no_job() + " of a window"};
       }
       figures.means[i] += *value / static_cast<double>(windows);
     }

@@ -12,6 +12,7 @@
 #include "src/base/wrapped_text.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/optional_text.hpp"
 #include "src/sim/window_comparison.hpp"
 
 namespace gpusched {
@@ -137,12 +138,6 @@ std::string headline(const ComparePlan& plan, const CompareOutcome& outcome) {
 
 std::string csv_number(std::optional<double> value) { return value ? exact_number(*value) : ""; }
 
-Json interval_json(const WorldFigure& row) {
-  return row.interval ? Json{row.interval->low, row.interval->high} : Json(nullptr);
-}
-
-Json optional_json(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
-
 std::string compare_csv(const ComparePlan& plan, const CompareOutcome& outcome) {
   std::string text =
       "world,figure,mode,value,base,relative_difference,low_95,high_95,relative,p_holm,window_mean,base_window_mean,"
@@ -200,7 +195,7 @@ Json result_json(const ComparePlan& plan, const CompareOutcome& outcome) {
   for (std::size_t w = 0; w < plan.worlds.size(); ++w) {
     Json metrics = Json::object();
     for (const MetricInfo& metric : metric_table()) {
-      if (outcome.metrics[w]) metrics[metric.name] = optional_json(metric.value(*outcome.metrics[w]));
+      if (outcome.metrics[w]) metrics[metric.name] = number_json(metric.value(*outcome.metrics[w]));
     }
     worlds.push_back({{"name", plan.worlds[w].world.name},
                       {"policy", plan.worlds[w].input.specs.front().text},
@@ -213,14 +208,14 @@ Json result_json(const ComparePlan& plan, const CompareOutcome& outcome) {
     for (const WorldFigure& row : rows) {
       figures.push_back({{"world", plan.worlds[row.world].world.name},
                          {"figure", row.metric->name},
-                         {"value", optional_json(row.value)},
-                         {"base", optional_json(row.base)},
-                         {"relative_difference", optional_json(row.relative_difference())},
-                         {"interval_95", interval_json(row)},
+                         {"value", number_json(row.value)},
+                         {"base", number_json(row.base)},
+                         {"relative_difference", number_json(row.relative_difference())},
+                         {"interval_95", interval_json(row.interval)},
                          {"relative", row.relative},
-                         {"p_holm", optional_json(row.p_holm)},
-                         {"window_mean", optional_json(row.window_mean)},
-                         {"base_window_mean", optional_json(row.base_window_mean)},
+                         {"p_holm", number_json(row.p_holm)},
+                         {"window_mean", number_json(row.window_mean)},
+                         {"base_window_mean", number_json(row.base_window_mean)},
                          {"verdict", row.verdict}});
     }
   }

@@ -147,14 +147,9 @@ bool Contestant::clairvoyant() const {
 }
 
 std::string Contestant::run_times() const {
-  std::vector<std::string> seen;
-  std::string text;
-  for (const PolicyScores& run : runs) {
-    if (std::find(seen.begin(), seen.end(), run.run_times) != seen.end()) continue;
-    seen.push_back(run.run_times);
-    text += (seen.size() == 1 ? "" : ", ") + run.run_times;
-  }
-  return text;
+  std::vector<std::string> known;
+  for (const PolicyScores& run : runs) known.push_back(run.run_times);
+  return joined(distinct(std::move(known)), ", ");
 }
 
 std::vector<std::size_t> common_windows(const Contestant& contestant, const Contestant& other,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/csv_text.hpp"
+#include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
@@ -110,8 +111,7 @@ Json side_json(const Contestant& contestant, const Contestant& reference, const 
   for (const SideFigure& figure : options.beside) {
     const SideValues values = side_values(contestant, reference, figure, options.mean);
     const auto difference = &contestant == &reference ? std::nullopt : side_difference(values);
-    json[figure.name] = {{"mean", values.own ? Json(*values.own) : Json()},
-                         {"relative_difference", difference ? Json(*difference) : Json()}};
+    json[figure.name] = {{"mean", number_json(values.own)}, {"relative_difference", number_json(difference)}};
   }
   return json;
 }
@@ -131,7 +131,7 @@ std::vector<std::string> rank_cells(const WindowComparison& one) {
 
 std::string p_text(const std::optional<double>& p) { return p ? p_value_text(*p) : "-"; }
 
-// "no difference detected; most windows better".
+// "no difference detected; more windows better".
 std::string verdict_text(const WindowComparison& one) {
   return one.verdict + (one.typical.empty() ? "" : "; " + one.typical);
 }
@@ -163,7 +163,8 @@ std::string test_legend_of(const std::vector<Rows>& all) {
   const bool any = std::any_of(all.begin(), all.end(), has_test);
   return any ? test_legend
              : "ranks, effect: no test with fewer than " + std::to_string(least_values) + " windows or " +
-                   std::to_string(least_test_blocks) + " blocks of them that are independent\n";
+                   std::to_string(least_test_blocks) +
+                   " blocks of them that are independent,\nnor of geometric means where a window has 0\n";
 }
 
 constexpr const char* log_legend =
@@ -194,15 +195,9 @@ std::string advice_lines(const std::vector<std::string>& verdicts) {
 
 // What the policy knew of run times; where that depends on the trace, each once.
 std::string run_times_on(const std::vector<TraceEvaluation>& evaluations, std::size_t row) {
-  std::vector<std::string> seen;
-  std::string text;
-  for (const TraceEvaluation& evaluation : evaluations) {
-    const std::string own = evaluation.contestants[row].run_times();
-    if (std::find(seen.begin(), seen.end(), own) != seen.end()) continue;
-    seen.push_back(own);
-    text += (seen.size() == 1 ? "" : "; ") + own;
-  }
-  return text;
+  std::vector<std::string> known;
+  for (const TraceEvaluation& evaluation : evaluations) known.push_back(evaluation.contestants[row].run_times());
+  return joined(distinct(std::move(known)), "; ");
 }
 
 std::string mean_note(WindowMean mean) {
@@ -227,7 +222,7 @@ Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   Json values = Json::array();
   for (const auto& window : run.windows) {
     const auto value = window ? figure.value(*window) : std::nullopt;
-    values.push_back(value ? Json(*value) : Json(nullptr));
+    values.push_back(number_json(value));
   }
   return values;
 }

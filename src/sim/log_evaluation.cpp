@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpusched/policy/past_jobs.hpp"
+#include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/paired_tests.hpp"
 #include "src/base/parallel.hpp"
@@ -186,13 +187,9 @@ bool LogContestant::clairvoyant() const {
 }
 
 std::string LogContestant::run_times() const {
-  std::vector<std::string> seen;
-  for (const LogScores& run : runs) {
-    if (std::find(seen.begin(), seen.end(), run.run_times) == seen.end()) seen.push_back(run.run_times);
-  }
-  std::string text;
-  for (const std::string& own : seen) text += (text.empty() ? "" : ", ") + own;
-  return text;
+  std::vector<std::string> known;
+  for (const LogScores& run : runs) known.push_back(run.run_times);
+  return joined(distinct(std::move(known)), ", ");
 }
 
 namespace {
@@ -458,7 +455,7 @@ bool tells(const LogFindings& findings) {
 std::string why_too_short(const LogEvaluation& log, const LogFindings& findings) {
   for (const LogContestant& contestant : log.contestants) {
     if (contestant.finished() && contestant.runs.front().run->job.empty()) {
-      return "limits refuse, or the policy cancels, every job of " + contestant.name;
+      return why_no_job() + " of " + contestant.name;
     }
   }
   std::size_t longest = 0;

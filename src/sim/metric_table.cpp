@@ -5,6 +5,8 @@
 #include <iterator>
 #include <type_traits>
 
+#include "src/base/nearest_name.hpp"
+
 namespace gpusched {
 
 std::optional<double> MetricInfo::value(const Metrics& metrics) const {
@@ -73,6 +75,12 @@ const std::array<LeftOutJobs, 2>& left_out_jobs() {
       {{&Metrics::refused_jobs, "refused_jobs", "limits refuse"},
        {&Metrics::policy_cancelled_jobs, "policy_cancelled_jobs", "the policy cancels"}}};
   return table;
+}
+
+std::string why_no_job() {
+  std::vector<std::string> reasons;
+  for (const LeftOutJobs& left_out : left_out_jobs()) reasons.emplace_back(left_out.reason);
+  return joined(reasons, ", or ") + ", every job";
 }
 
 const MetricInfo* find_metric(const std::string& name) {

@@ -54,6 +54,9 @@ struct LeftOutJobs {
 /// All reasons for which a run leaves jobs out.
 const std::array<LeftOutJobs, 2>& left_out_jobs();
 
+/// Why there may be none to measure: "limits refuse, or the policy cancels, every job".
+std::string why_no_job();
+
 /// The metric of that name, or nullptr.
 const MetricInfo* find_metric(const std::string& name);
 

@@ -17,6 +17,7 @@
 #include "src/sim/job_file.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/optional_text.hpp"
 #include "src/sim/power_report.hpp"
 #include "src/sim/rated_run.hpp"
 #include "src/sim/service_levels.hpp"
@@ -27,11 +28,6 @@
 namespace gpusched {
 namespace {
 
-std::string duration_cell(const std::optional<double>& seconds) { return seconds ? human_duration(*seconds) : "-"; }
-std::string slowdown_cell(const std::optional<double>& slowdown) {
-  return slowdown ? formatted(*slowdown < 1000 ? "%.2f" : "%.0f", *slowdown) : "-";
-}
-
 Json metrics_json(const Metrics& metrics) {
   Json json = Json::object();
   for (const MetricInfo& metric : metric_table()) {
@@ -39,7 +35,7 @@ Json metrics_json(const Metrics& metrics) {
         [&](const auto member) {
           const auto& value = metrics.*member;
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::optional<double>>) {
-            if (value || metric.told == Told::always) json[metric.name] = value ? Json(*value) : Json(nullptr);
+            if (value || metric.told == Told::always) json[metric.name] = number_json(value);
           } else {
             json[metric.name] = value;
           }

@@ -88,7 +88,7 @@ Json service_json(const ServiceFigures& service) {
           {"p99_first_token_s", token(&TokenFigures::p99_first_token_s)},
           {"mean_per_token_s", token(&TokenFigures::mean_per_token_s)},
           {"p99_per_token_s", token(&TokenFigures::p99_per_token_s)},
-          {"slo_attainment", service.slo_attainment ? Json(*service.slo_attainment) : Json(nullptr)},
+          {"slo_attainment", number_json(service.slo_attainment)},
           {"slo_kept", service.kept ? Json(*service.kept) : Json(nullptr)},
           {"cold_starts", service.starts.cold},
           {"warm_starts", service.starts.warm},

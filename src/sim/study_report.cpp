@@ -7,6 +7,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/optional_text.hpp"
 #include "src/sim/rated_run.hpp"
 #include "src/sim/replay.hpp"
 
@@ -23,8 +24,6 @@ std::string target_text(const StudyFigures& study) {
   if (!study.met) return "-";
   return study.target ? formatted("%.0f", study.target->at_s) : "missed";
 }
-
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json best_json(const std::optional<BestLoss>& best) {
   if (!best) return nullptr;
@@ -79,12 +78,12 @@ Json studies_json(const std::vector<StudyFigures>& studies, const StudyModel& mo
     Json after = Json::array();
     for (std::size_t k = 0; k < study.after_gpu_hours.size(); ++k) {
       after.push_back(
-          {{"gpu_hours", model.studies[i].report_gpu_hours[k]}, {"loss", number_or_null(study.after_gpu_hours[k])}});
+          {{"gpu_hours", model.studies[i].report_gpu_hours[k]}, {"loss", number_json(study.after_gpu_hours[k])}});
     }
     all[study.name] = {{"trials", study.trials},
                        {"by_rung", study.by_rung},
                        {"span_s", study.span_s},
-                       {"first_full_s", number_or_null(study.first_full_s)},
+                       {"first_full_s", number_json(study.first_full_s)},
                        {"gpu_hours", study.gpu_hours},
                        {"mean_wait_s", study.mean_wait_s},
                        {"revised", study.revised},

@@ -92,7 +92,7 @@ void WaitLog::observe(const OracleView& view, std::span<const Event> events) {
   WaitSpan* const before = spans_.empty() ? nullptr : &spans_.back();
   for (const Event& event : events) {
     if (event.kind != EventKind::start || event.job == job_ || before == nullptr) continue;
-    if (before->kind != WaitSpan::Kind::waiting) continue;
+    if (before->kind != WaitSpan::Kind::waiting || !started_.insert(event.job).second) continue;
     ++before->started;
     if (view.listed(event.job) > view.listed(job_)) ++before->overtook;
   }
@@ -104,6 +104,7 @@ void WaitLog::observe(const OracleView& view, std::span<const Event> events) {
 void WaitLog::keep() {
   if (spans_.empty() || !continues(spans_.back(), now_)) {
     spans_.push_back(std::move(now_));
+    started_.clear();
     return;
   }
   WaitSpan& span = spans_.back();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -59,8 +60,9 @@ class WaitLog {
   JobId job_;
   const Cluster* cluster_;
   std::vector<WaitSpan> spans_;
-  WaitSpan now_;           // of the last instant seen, which may be seen again
-  bool is_begun_ = false;  // now_ holds one
+  std::set<JobId> started_;  // other jobs, in the last of these
+  WaitSpan now_;             // of the last instant seen, which may be seen again
+  bool is_begun_ = false;    // now_ holds one
 };
 
 }  // namespace gpusched

@@ -92,7 +92,7 @@ bool opposes(const LogValues& log, const std::string& verdict, Better better) {
 std::string typical_window(const WindowComparison& one, Better better) {
   if (!one.ranks || *one.ranks_holm > 0.05 || is_verdict(one.verdict)) return "";
   const bool lower = one.ranks->test.rank_biserial < 0;
-  return lower == (better != Better::more) ? "most windows better" : "most windows worse";
+  return lower == (better != Better::more) ? "more windows better" : "more windows worse";
 }
 
 // P values of comparisons, each to be corrected for the number of all.
@@ -154,7 +154,7 @@ void judge(WindowComparison& one, const TraceEvaluation& evaluation, std::size_t
   if (is_verdict(one.verdict) && *one.p_holm > 0.05) one.verdict = "no difference detected";
   one.typical = typical_window(one, better);
   for (const std::string word : {"better", "worse"}) {
-    if (one.typical != "most windows " + word || !opposes(one.log, word, better)) continue;
+    if (one.typical != "more windows " + word || !opposes(one.log, word, better)) continue;
     one.typical += word == "better" ? ", the log worse" : ", the log better";
     return;
   }

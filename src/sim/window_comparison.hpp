@@ -60,7 +60,7 @@ struct WindowComparison {
   LogValues log;
   /// Better or worse only where p_holm is at most 0.05; windows_and_log_disagree where the whole log says the opposite.
   std::string verdict;
-  /// "most windows better", or "most windows better, the log worse", where the ranks tell and the means do not; else
+  /// "more windows better", or "more windows better, the log worse", where the ranks tell and the means do not; else
   /// empty.
   std::string typical;
   std::string why;  ///< why windows and log disagree, a sentence; else empty

@@ -83,7 +83,10 @@ void read_goal(JsonFields& fields, StudySpec& spec) {
   if (fields.has("target_loss")) spec.target = target;
   fields.read("stop_at_target", spec.stops_at_target);
   if (spec.stops_at_target && !spec.target) fields.fail("stop_at_target", "expected a target_loss with it");
-  fields.read("report_gpu_hours", spec.report_gpu_hours, std::size_t{0});
+  std::vector<double>& told = spec.report_gpu_hours;
+  fields.read("report_gpu_hours", told, std::size_t{0});
+  const bool rises = std::is_sorted(told.begin(), told.end()) && (told.empty() || told.front() >= 0);
+  if (!rises) fields.refuse("report_gpu_hours", "GPU hours from 0, in ascending order");
 }
 
 void add_units(JsonFields& fields, const TrialLosses& losses, std::uint32_t trials, StudySpec& spec) {

@@ -17,9 +17,12 @@ TEST(NumberText, ZeroHasNoMinus) {
   EXPECT_EQ(percent_text(-0.0), "0.0 %");
   EXPECT_EQ(percent_text(-0.0004), "0.0 %");
   EXPECT_EQ(percent_text(-0.0006), "-0.1 %");
-  EXPECT_EQ(signed_percent_text(-0.0004), "+0.0%");
+  EXPECT_EQ(signed_percent_text(-0.0000004), "+0.0%");
   EXPECT_EQ(signed_percent_text(-0.0006), "-0.1%");
   EXPECT_EQ(human_duration(-0.01), "0.0 s");
+  // A difference that is none shows on which side of 0 it is.
+  EXPECT_EQ(signed_percent_text(-0.0004), "-0.04%");
+  EXPECT_EQ(signed_percent_text(0.000001), "+0.0001%");
   EXPECT_EQ(formatted("%.0f", -0.4), "0");
   EXPECT_EQ(formatted("(%.3g)", -0.0), "(0)");
   EXPECT_EQ(formatted("%.1e", -0.0), "0.0e+00");

@@ -184,9 +184,9 @@ TEST_F(TrainingUnderConditions, TheVerdictIsUnderTheSameConditions) {
   const auto staged = train(
       config_, jobs_, cluster_, folder_.path() + "/staged", false, [](const TrainProgress&) {}, nullptr);
   ASSERT_TRUE(staged) << staged.error().to_string();
-  EXPECT_GT(staged->held_out->agent.jct_s, plain->held_out->agent.jct_s + 90);
+  EXPECT_GT(*staged->held_out->agent.jct_s, *plain->held_out->agent.jct_s + 90);
   ASSERT_FALSE(staged->held_out->rows.empty());
-  EXPECT_GT(staged->held_out->rows.front().jct_s, plain->held_out->rows.front().jct_s + 90);
+  EXPECT_GT(*staged->held_out->rows.front().jct_s, *plain->held_out->rows.front().jct_s + 90);
 }
 
 TEST_F(TrainingUnderConditions, WhatCannotBeHadIsToldBeforeATrainingBegins) {

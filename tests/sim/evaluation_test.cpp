@@ -411,7 +411,7 @@ TEST(Evaluation, VerdictsAreCorrectedForTheirNumber) {
   EXPECT_TRUE(marks_the_best());
 }
 
-// Where the means do not tell, most windows may: wins of 74 % used to stand beside "no difference detected".
+// Where the means do not tell, more windows may: wins of 74 % used to stand beside "no difference detected".
 TEST(Evaluation, MostWindowsAreAnAnswer) {
   PolicyScores ours, theirs;
   Rng rng(3);
@@ -428,9 +428,9 @@ TEST(Evaluation, MostWindowsAreAnAnswer) {
   const ReportOptions options{.figure = &avg_jct, .backfill = "none"};
   const WindowComparison one = compare_windows({evaluation}, options)[0][1];
   EXPECT_EQ(one.verdict, "differences too heavy-tailed");
-  EXPECT_EQ(one.typical, "most windows better");
+  EXPECT_EQ(one.typical, "more windows better");
   EXPECT_THAT(evaluation_table(evaluation, options),
-              testing::HasSubstr("differences too heavy-tailed; most windows better\n"));
+              testing::HasSubstr("differences too heavy-tailed; more windows better\n"));
   // The log may say the opposite.
   const auto on_log = [](const char* name, double avg_jct_s) {
     LogScores scores{
@@ -438,9 +438,9 @@ TEST(Evaluation, MostWindowsAreAnAnswer) {
     return LogContestant{name, {std::move(scores)}};
   };
   evaluation.log = LogEvaluation{.contestants = {on_log("fifo", 100), on_log("sjf", 246)}};
-  EXPECT_EQ(compare_windows({evaluation}, options)[0][1].typical, "most windows better, the log worse");
+  EXPECT_EQ(compare_windows({evaluation}, options)[0][1].typical, "more windows better, the log worse");
   evaluation.log->contestants[1] = on_log("sjf", 80);
-  EXPECT_EQ(compare_windows({evaluation}, options)[0][1].typical, "most windows better");
+  EXPECT_EQ(compare_windows({evaluation}, options)[0][1].typical, "more windows better");
 }
 
 // Of a share of used GPUs the lowest tenth is the worst.

@@ -116,6 +116,22 @@ TEST_F(Explain, ItsTurnBehindAJobThatDoesNotFit) {
   EXPECT_EQ(passed.explained[0].overtook, 2u);
 }
 
+// j6 is stopped and starts again while j7 waits: one job.
+TEST_F(Explain, CountsJobsThatStartNotStarts) {
+  const SmallWorld world{.jobs =
+                             "j0,40,10,1,2000,,,,\n"
+                             "j1,40,100,1,2000,,,,\n"
+                             "j2,45,250,1,2000,,,,\n"
+                             "j3,85,10,1,4000,,,,\n"
+                             "j4,90,30,1,2000,,,,\n"
+                             "j5,90,10,1,2000,,,,\n"
+                             "j6,90,250,1,2000,,,,\n"
+                             "j7,90,30,1,1000,,,,\n",
+                         .cluster = "1x4",
+                         .policy = "las"};
+  EXPECT_EQ(run(world, "j7").explained[0].started, 4u);
+}
+
 TEST_F(Explain, TypesQueuesQuotasAndCpus) {
   const std::string types = R"({"nodes": [{"gpus": 8, "gpu_type": "V100"}, {"gpus": 8, "gpu_type": "T4"}]})";
   EXPECT_EQ(life({.jobs = "a,0,10,1,8000,,V100,,\nb,1,5,1,1000,,V100,,\n", .cluster = types}, "b"),

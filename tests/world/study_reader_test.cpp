@@ -128,6 +128,8 @@ TEST(StudyReader, SaysInALineWhatIsWrong) {
            {study(asha + R"(, "loss": {"law": "lasts"})"), "/studies/0/loss/law"},
            {study(asha + ", " + lasting + R"(, "searches": 1)"), "searches"},
            {study(asha + ", " + lasting + R"(, "stop_at_target": true)"), "expected a target_loss with it"},
+           {study(asha + ", " + lasting + R"(, "report_gpu_hours": [2, 1])"), "in ascending order"},
+           {study(asha + ", " + lasting + R"(, "report_gpu_hours": [-1, 1])"), "GPU hours from 0"},
            {study(asha + ", " + lasting + R"(, "task": {"gpus": 1.5})"), "whole GPUs, or thousandths of one"},
            {study(asha + ", " + lasting + R"(, "task": {"tasks": 9})"), "a task of 's' fits nowhere on the cluster"},
            {study(R"("search": "asha", "workers": 1, )" + lasting), "/studies/0/search"},

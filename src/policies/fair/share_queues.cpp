@@ -216,7 +216,7 @@ void ShareQueues::start_waiting(const View& view, Decision& decision) {
                                 [&](JobId job) { hold(view, job, +1); });
 }
 
-// In millionths; a queue that is due nothing comes last.
+// In millionths; a queue that holds something and is due nothing comes last.
 std::int64_t ShareQueues::part_of_due(std::uint32_t queue) {
   const MilliGpu due_now = due(queue);
   if (due_now == 0) return held_[queue] == 0 ? 0 : unlimited;  // as Volcano's helpers.Share: of jobs without GPUs

@@ -287,7 +287,8 @@ BackfillInfo conservative_backfill_info() {
        .fallback = 0.0,
        .meaning = "most waiting jobs with a reservation, later ones wait for one; 0: all have one",
        .least = 0,
-       .most = 1e9});
+       .most = 1e9,
+       .is_count = true});
   return info;
 }
 

@@ -193,7 +193,8 @@ std::vector<ParameterInfo> carbon_parameters() {
        {.name = "reserved_gpus",
         .fallback = 0.0,
         .meaning = "jobs start before their time while they fit so many GPUs (RES-First; with all-wait AllWait)",
-        .most = 1e9}});
+        .most = 1e9,
+        .is_count = true}});
   add(estimate_parameters("requested"));
   return all;
 }

@@ -316,7 +316,8 @@ PolicyInfo kai_info() {
                           .meaning = "jobs of that priority or more are never stopped and stay within the quota; KAI: "
                                      "100",
                           .least = -no_priority,
-                          .most = no_priority},
+                          .most = no_priority,
+                          .is_count = true},
                          {.name = "reclaim", .fallback = true, .meaning = "action: from queues above their shares"},
                          {.name = "preempt",
                           .fallback = true,

@@ -239,6 +239,9 @@ Result<AnyPolicy> make_kueue(const PolicyParameters& parameters, const PolicyCon
                            .borrow = parameters.word("borrow") == "lower",
                            .borrow_most = std::llround(parameters.number("borrow_most_priority")),
                            .strict = parameters.flag("strict")};
+  if (rules.borrow && rules.reclaim == Kueue::Preempts::never) {
+    return unexpected("policy kueue: borrow needs a reclaim other than never, as Kueue's webhook demands");
+  }
   const KueueCohort cohort(std::move(quotas));
   const auto most = [&](JobId job) { return cohort.most(owner_of(*column, jobs, job)); };
   if (auto checked = check_sizes("kueue", *column, jobs, most); !checked) return Unexpected{checked.error()};
@@ -277,7 +280,8 @@ PolicyInfo kueue_info() {
             .fallback = most_priority,
             .meaning = "and of which priority at most (maxPriorityThreshold)",
             .least = -most_priority - 1,
-            .most = most_priority},
+            .most = most_priority,
+            .is_count = true},
            {.name = "strict", .fallback = false, .meaning = "a job that cannot start holds up its queue (StrictFIFO)"}},
       .make = make_kueue,
       .preemptive = true};

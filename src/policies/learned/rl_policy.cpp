@@ -150,11 +150,14 @@ PolicyInfo rl_policy_info() {
           .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",
           .source = "this project's trainer; docs/train.md",
           .complexity = "O(waiting jobs x network) a choice; mode preempt: O(jobs that enter a level x network)",
-          .parameters =
-              {{.name = "sample",
-                .fallback = false,
-                .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
-               {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
+          .parameters = {{.name = "sample",
+                          .fallback = false,
+                          .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
+                         {.name = "seed",
+                          .fallback = 0.0,
+                          .meaning = "of the draws, beside the run's own seed",
+                          .most = 1e15,
+                          .is_count = true}},
           .make =
               [](const PolicyParameters& parameters, const PolicyContext& context) {
                 return make_trained(context.spec_name, parameters.flag("sample"), parameters.number("seed"), context);

@@ -273,7 +273,8 @@ PolicyInfo k8s_info() {
                       .meaning = "feasible nodes looked for before scoring, at least 100; 0 = 50 - nodes / 125, at "
                                  "least 5",
                       .least = 0,
-                      .most = 100},
+                      .most = 100,
+                      .is_count = true},
                      seed_parameter("of the nodes drawn among equal scores"),
                      {.name = "pods",
                       .fallback = false,

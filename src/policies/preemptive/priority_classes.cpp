@@ -66,7 +66,7 @@ PolicyInfo priority_info() {
                          {.name = "preempt", .fallback = true, .meaning = "stop running jobs of lower classes"}},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             if (!context.jobs->has_priorities()) {
-              return unexpected("policy priority: the trace has no priorities (column priority)");
+              return unexpected("policy priority: the trace has no priorities but 0 (column priority)");
             }
             return AnyPolicy(PriorityClasses(from_seconds(parameters.number("aging_s")), parameters.flag("preempt")));
           },

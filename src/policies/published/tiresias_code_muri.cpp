@@ -254,7 +254,8 @@ PolicyInfo tiresias_code_info() {
           .parameters = {{.name = "promote_knob",
                           .fallback = 0.0,
                           .meaning = "a job pending this many times what it executed returns to queue 0; 0 = never",
-                          .most = 1e6}},
+                          .most = 1e6,
+                          .is_count = true}},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_one_gpu_tasks("tiresias@code", context); !checked) {
               return Unexpected{checked.error()};

@@ -2,6 +2,7 @@
 #include "src/policies/seam/registry.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "src/base/field_parser.hpp"
@@ -209,9 +210,12 @@ Result<void> check_value(const std::string& owner, const ParameterInfo& paramete
     return policies->empty() ? Result<void>{} : fail("expected one policy or more");
   }
   if (value.index() != parameter.fallback.index()) return fail("expected " + type_name(parameter.fallback));
-  const auto outside = [&](double x) { return !(x >= parameter.least && x <= parameter.most); };
-  const auto range = [&] {
-    return "expected a number between " + exact_number(parameter.least) + " and " + exact_number(parameter.most);
+  const auto outside = [&parameter](double x) {
+    return !(x >= parameter.least && x <= parameter.most) || (parameter.is_count && x != std::floor(x));
+  };
+  const auto range = [&parameter] {
+    return "expected a " + std::string(parameter.is_count ? "whole number" : "number") + " between " +
+           exact_number(parameter.least) + " and " + exact_number(parameter.most);
   };
   if (const auto* number = std::get_if<double>(&value); number != nullptr && outside(*number)) return fail(range());
   if (const auto* list = std::get_if<std::vector<double>>(&value)) {

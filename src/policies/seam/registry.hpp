@@ -33,6 +33,7 @@ struct ParameterInfo {
   std::string meaning;  ///< one line
   double least = 0;     ///< numbers (and list entries) lie in [least, most]
   double most = 1e18;
+  bool is_count = false;                ///< numbers have no fraction
   std::vector<std::string> words = {};  ///< the allowed words of a word parameter
 };
 

@@ -11,7 +11,11 @@ namespace gpusched {
 
 /// The parameter: 0 draws by the run's own seed alone, any other number draws something else in the same run.
 inline ParameterInfo seed_parameter(std::string of) {
-  return {.name = "seed", .fallback = 0.0, .meaning = std::move(of) + ", beside the run's own seed", .most = 1e15};
+  return {.name = "seed",
+          .fallback = 0.0,
+          .meaning = std::move(of) + ", beside the run's own seed",
+          .most = 1e15,
+          .is_count = true};
 }
 
 /// The seed that it and the run give.

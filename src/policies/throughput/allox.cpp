@@ -153,7 +153,8 @@ PolicyInfo allox_info() {
                         .fallback = 64.0,
                         .meaning = "waiting jobs that a matching looks at, the earliest first",
                         .least = 1,
-                        .most = 4096});
+                        .most = 4096,
+                        .is_count = true});
   return {.name = "allox",
           .summary = "waiting jobs matched to idle GPUs by type at the least sum of completion times, no preemption",
           .source =

@@ -114,6 +114,8 @@ TEST(Kueue, WhoBorrowsPreemptsOthersOnlyIfSo) {
 
 TEST(Kueue, SaysWhatIsWrong) {
   const auto error_of = [](const std::string& policy) { return error_of_policy(policy, lent(), eight); };
+  EXPECT_NE(error_of("kueue{borrow=lower}").find("borrow needs a reclaim other than never"), std::string::npos);
+  EXPECT_NE(error_of("kueue{borrow_most_priority=1.5}").find("expected a whole number between"), std::string::npos);
   EXPECT_EQ(error_of("kueue{nominal_gpus=[c=4]}"),
             "policy kueue: nominal_gpus: expected one of the trace's virtual clusters, found 'c'");
   EXPECT_EQ(error_of("kueue{nominal_gpus=[a=4,b=1,a=3]}"), "policy kueue: nominal_gpus: the name 'a' is given twice");

@@ -174,6 +174,7 @@ TEST(Guarded, SaysInALineWhatIsWrong) {
            {"guarded{agents=fifo}", "policy guarded, parameter agents: expected a list of policies or pairs"},
            {"guarded{agents=[bandit]}", "policy bandit holds policies itself, and cannot be held"},
            {"guarded{growth=1}", "policy guarded, parameter growth: expected a number between 1.01"},
+           {"guarded{stretches=2.5}", "policy guarded, parameter stretches: expected a whole number between 2"},
            {"guarded{first_jobs=5}", "policy guarded, parameter first_jobs: expected as many as stretches, or more"},
            {"guarded{figure=speed}", "policy guarded, parameter figure: expected avg_jct_s|"}}) {
     EXPECT_NE(portfolio_error(text).find(line), std::string::npos) << text << ": " << portfolio_error(text);

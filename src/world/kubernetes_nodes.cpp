@@ -93,18 +93,16 @@ class NodesReader {
 
   void add(const JsonRecord& record, const std::string& name, KubernetesResources has) {
     std::string type;
-    for (const char* label :
-         {"nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator"}) {
+    for (const char* label : kubernetes_products) {
       if (type.empty()) type = name_text(label_of(record, label));
     }
     // One profile for all: the product's name ends in it, and GPUs are instances.
     if (const std::size_t mig = type.find("-MIG-"); mig != std::string::npos) {
       if (has.gpus > 0) has.slices[type.substr(mig + 5)] += has.gpus;
       has.gpus = 0;
-      type.resize(mig);
     }
+    type = kubernetes_product(std::move(type));
     Node node{.name = name};
-    if (type.ends_with("-SHARED")) type.resize(type.size() - 7);
     const std::int64_t replicas = parse_integer(label_of(record, "nvidia.com/gpu.replicas")).value_or(1);
     const std::int64_t shared = std::max(has.gpus, has.shares);
     if (replicas > 1 && shared > 0) {

@@ -77,9 +77,10 @@ bool is_out_of_service(std::string_view state) {
     const std::size_t letters = std::min(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), word.size());
     if (word.substr(letters).find_first_of("*$") != std::string_view::npos) return true;
     word = word.substr(0, letters);
-    constexpr std::string_view out[] = {"down",           "drain",   "drained", "draining", "drng",      "fail",
-                                        "failing",        "error",   "maint",   "future",   "inval",     "maintenance",
-                                        "not_responding", "unknown", "blocked", "unk",      "no_respond"};
+    constexpr std::string_view out[] = {"down",  "drain",       "drained",        "draining", "drng",
+                                        "fail",  "failing",     "error",          "maint",    "future",
+                                        "inval", "maintenance", "not_responding", "unknown",  "blocked",
+                                        "unk",   "no_respond",  "futr",           "invalid",  "invalid_reg"};
     if (std::find(std::begin(out), std::end(out), word) != std::end(out)) return true;
   }
   return false;

@@ -110,6 +110,7 @@ constexpr KnownColumns known_columns[] = {
     {"philly-csv", {"job_id", "submit_s", "num_gpus", "duration_s"}},
     {"pai-sim", {"job_id", "submit_time", "num_gpu", "num_inst", "duration"}},
     {"openb", {"cpu_milli", "gpu_milli", "num_gpu", "creation_time", "deletion_time", "scheduled_time"}},
+    {"openb-pods", {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}},
     {"tiresias", {"num_gpu", "submit_time", "iterations", "model_name", "duration"}},
     {"acme", {"gpu_num", "node_num", "type", "submit_time", "duration"}},
     {"helios", {"gpu_num", "submit_time", "duration", "state"}},
@@ -127,8 +128,9 @@ std::string nearest_by_columns(const std::vector<std::string>& names) {
       if (std::find(names.begin(), names.end(), name) == names.end()) lacking.emplace_back(name);
     }
     if (lacking.size() * 2 > all) continue;
-    text +=
-        (text.empty() ? "; nearest: " : ", ") + std::string(known.format) + " (lacks " + joined(lacking, ", ") + ")";
+    const std::string how =
+        lacking.empty() ? "has its columns: --format " + std::string(known.format) : "lacks " + joined(lacking, ", ");
+    text += (text.empty() ? "; nearest: " : ", ") + std::string(known.format) + " (" + how + ")";
   }
   return text;
 }

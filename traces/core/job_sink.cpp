@@ -114,6 +114,12 @@ void JobSink::bad_times(const LoggedTimes& times, const JudgedTimes& judged, con
            .field = is_start ? place.start : place.end});
 }
 
+void JobSink::note_ids_used_again(std::uint64_t ids) {
+  if (ids == 0) return;
+  report.notes.push_back(counted(ids, "id is", "ids are") +
+                         " used again by later jobs, which are named ID#2 and so on");
+}
+
 Result<void> JobSink::outcome() const {
   if (first_bad_) return Unexpected{*first_bad_};
   return {};

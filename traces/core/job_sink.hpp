@@ -46,6 +46,9 @@ inline constexpr const char* still_waiting = "still waiting at the end of the tr
 inline constexpr const char* still_running = "still running at the end of the trace";
 /// \}
 
+/// Why a row is left out that an overlapping export repeats.
+inline constexpr const char* same_run_again = "the same run again";
+
 /// The work of a job of the backlog that ran for so long, at most ten years, and whose time limit is not known: beyond
 /// all known ones. JobSink::finish() puts another in its place.
 /// \{
@@ -87,6 +90,9 @@ class JobSink {
   void bad_times(const LoggedTimes& times, const JudgedTimes& judged, const RecordPlace& place);
   /// Counts what the check of times explained of a job that ran, for the notes. why_left_out() does it too.
   void count_explained(const LoggedTimes& times, const JudgedTimes& judged);
+
+  /// Notes that so many ids are used again by later jobs, which are told apart by "#2" and so on behind them.
+  void note_ids_used_again(std::uint64_t ids);
 
   /// Success, or the first bad row where such may not be dropped.
   [[nodiscard]] Result<void> outcome() const;

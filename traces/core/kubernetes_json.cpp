@@ -61,9 +61,15 @@ std::optional<KubernetesResources> kubernetes_resources(const JsonRecord* map, s
   constexpr std::string_view mig = "nvidia.com/mig-";
   for (const auto& [name, value] : map->items()) {
     const bool is_slice = name.starts_with(mig), is_gpu = name.ends_with("/gpu");
-    const bool is_share = name.ends_with("/gpu.shared") || name.ends_with("/sharedgpu");
-    if (name != "cpu" && name != "memory" && !is_slice && !is_gpu && !is_share) continue;
+    const bool is_share =
+        name.ends_with("/gpu.shared") || name.ends_with("/sharedgpu") || name.ends_with("/vgpu-number");
+    const bool is_device = name.find('/') != std::string::npos;
+    if (name != "cpu" && name != "memory" && !is_slice && !is_gpu && !is_share && !is_device) continue;
     const auto milli = kubernetes_milli(value);
+    if (is_device && !is_slice && !is_gpu && !is_share) {
+      if (milli != std::int64_t{0}) resources.unread.push_back(name);
+      continue;
+    }
     if (!milli) {
       wrong = name;
       return std::nullopt;
@@ -81,6 +87,12 @@ std::optional<KubernetesResources> kubernetes_resources(const JsonRecord* map, s
     }
   }
   return resources;
+}
+
+std::string kubernetes_product(std::string name) {
+  if (const std::size_t mig = name.find("-MIG-"); mig != std::string::npos) name.resize(mig);
+  if (name.ends_with("-SHARED")) name.resize(name.size() - 7);
+  return name;
 }
 
 bool is_kubernetes(std::string_view head, std::string_view kind) {

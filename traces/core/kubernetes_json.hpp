@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/core/json_records.hpp"
 
@@ -24,9 +25,16 @@ struct KubernetesResources {
   std::int64_t gpus = 0;                            ///< whole cards
   std::int64_t shares = 0;                          ///< time-sliced or shared GPUs
   std::map<std::string, std::int64_t> slices = {};  ///< by MIG profile
+  std::vector<std::string> unread = {};             ///< names of other devices ("habana.ai/gaudi")
 };
 /// Nothing where a quantity is none; `wrong` is then its name.
 std::optional<KubernetesResources> kubernetes_resources(const JsonRecord* map, std::string& wrong);
+
+/// The labels of nodes that name their GPU's product.
+inline constexpr const char* kubernetes_products[] = {"nvidia.com/gpu.product", "amd.com/gpu.product-name",
+                                                      "cloud.google.com/gke-accelerator"};
+/// The product without what its name says of how GPUs are shared ("-SHARED") or cut ("-MIG-1g.5gb").
+std::string kubernetes_product(std::string name);
 
 /// True when the text begins like a list of objects of that kind, or one: "Pod", "Node".
 bool is_kubernetes(std::string_view head, std::string_view kind);

@@ -29,6 +29,8 @@ int knowledge(const LoggedRun& run) {
 
 bool is_put_back(const LoggedRun& run) { return run.state.starts_with("REQUEUE") || run.state.starts_with("PREEMPT"); }
 
+bool is_resized(const LoggedRun& run) { return run.state.starts_with("RESIZING"); }
+
 bool same_run(const LoggedRun& a, const LoggedRun& b) {
   if (a.component != b.component || a.times.submit != b.times.submit) return false;
   const bool both_started = a.judged.start != Time::max() && b.judged.start != Time::max();
@@ -54,10 +56,8 @@ Time end_of(const LoggedRun& run) {
 // Whether `next` can be the run of the same job behind `run`.
 bool goes_on(const LoggedRun& run, const LoggedRun& next) {
   const std::string_view state = run.state;
-  const bool comes_back =
-      is_put_back(run) || state.starts_with("RESIZING") || status_from_word(state) == JobStatus::failed;
-  if (!comes_back) return false;
-  if (!state.starts_with("RESIZING") && !fits_in_size(run.demand, next.demand)) return false;
+  const bool comes_back = is_put_back(run) || is_resized(run) || status_from_word(state) == JobStatus::failed;
+  if (!comes_back || !fits_in_size(run.demand, next.demand)) return false;
   const Time end = end_of(run);
   if (end == Time::max()) return true;
   const bool starts_later =
@@ -150,6 +150,16 @@ std::vector<std::vector<const LoggedRun*>> attempts_of(std::vector<const LoggedR
   return attempts;
 }
 
+// A gang failed if one of its components did.
+JobStatus status_of(const std::vector<const LoggedRun*>& components) {
+  for (const JobStatus status : {JobStatus::failed, JobStatus::killed, JobStatus::unknown}) {
+    for (const LoggedRun* run : components) {
+      if (status_from_word(run->state) == status) return status;
+    }
+  }
+  return JobStatus::passed;
+}
+
 // "17_[3-9%2,12]" -> 17_3, 17_4 and so on. None where the text is no such list; the id itself where it has no brackets.
 std::vector<std::string> ids_of_array(const std::string& id) {
   const std::size_t open = id.find('[');
@@ -222,24 +232,32 @@ void LoggedRuns::add(LoggedRun run, const JudgedTimes& judged) {
     runs.push_back(std::move(run));
     return;
   }
-  sink_.drop("the same run again", run.line);
+  sink_.drop(same_run_again, run.line);
   if (knowledge(run) >= knowledge(*known)) *known = std::move(run);
 }
 
-// Runs in order of time, each with those of its component before.
-std::vector<LoggedRuns::Job> LoggedRuns::split(const Rows& rows) const {
-  std::vector<const LoggedRun*> runs;
-  for (const LoggedRun& run : rows.runs) runs.push_back(&run);
+// Runs in order of time, each with those of its component before. What a job goes on as under another size is a job of
+// its own, queued when the first ended.
+std::vector<LoggedRuns::Job> LoggedRuns::split(Rows& rows) {
+  std::vector<LoggedRun*> runs;
+  for (LoggedRun& run : rows.runs) runs.push_back(&run);
   std::stable_sort(runs.begin(), runs.end(), [](const LoggedRun* a, const LoggedRun* b) {
     return std::pair(a->times.submit, a->judged.start) < std::pair(b->times.submit, b->judged.start);
   });
   std::map<std::int64_t, std::pair<const LoggedRun*, std::size_t>>
       last;  // by component: its last run, and of which job
   std::vector<Job> jobs;
-  for (const LoggedRun* run : runs) {
+  for (LoggedRun* run : runs) {
     auto [place, is_first] = last.try_emplace(run->component, run, 0);
     auto& [before, number] = place->second;
-    if (!is_first && !goes_on(*before, *run)) ++number;
+    if (!is_first && !goes_on(*before, *run)) {
+      ++number;
+      const bool was_resized = is_resized(*before) && before->times.submit == run->times.submit;
+      if (was_resized && end_of(*before) <= run->judged.start) {
+        run->eligible = end_of(*before);
+        ++resized_;
+      }
+    }
     before = run;
     if (jobs.size() <= number) jobs.resize(number + 1, Job{.rows = &rows, .runs = {}, .id = rows.id});
     jobs[number].runs.push_back(run);
@@ -268,10 +286,7 @@ void LoggedRuns::name_jobs(std::vector<Job>& jobs) const {
     });
     for (std::size_t k = 1; k < twins.size(); ++k) twins[k]->id += "#" + std::to_string(k + 1);
   }
-  if (used_again > 0) {
-    sink_.report.notes.push_back(counted(used_again, "id is", "ids are") +
-                                 " used again by later jobs, which are named ID#2 and so on");
-  }
+  sink_.note_ids_used_again(used_again);
   if (clusters.size() > 1) {
     const std::vector<std::string> names(clusters.begin(), clusters.end());
     sink_.report.notes.push_back(
@@ -282,7 +297,7 @@ void LoggedRuns::name_jobs(std::vector<Job>& jobs) const {
 
 void LoggedRuns::finish() {
   std::vector<Job> jobs;
-  for (const Rows& rows : rows_) {
+  for (Rows& rows : rows_) {
     for (Job& job : split(rows)) jobs.push_back(std::move(job));
   }
   name_jobs(jobs);
@@ -294,6 +309,8 @@ void LoggedRuns::finish() {
     if (count > 0) sink_.report.notes.push_back(what + (": " + std::to_string(count)));
   };
   note(requeued_, "requeued jobs, whose runs are attempts of one job");
+  note(resized_, "changes of a running job's size, behind which it is another job");
+  note(exceeding_, "jobs that were given more GPUs than they asked for (--exclusive), all of which count");
   note(heterogeneous_, "heterogeneous jobs, whose components are one gang");
   note(mixed_, "jobs with MIG slices of several sizes, which count as whole GPUs");
   if (!with_throttle_.empty()) {
@@ -307,7 +324,8 @@ void LoggedRuns::drop(const Job& job, const char* reason) {
   for (const LoggedRun* run : job.runs) sink_.drop(reason, run->line);
 }
 
-void LoggedRuns::join(const Job& job) {
+void LoggedRuns::join(Job job) {
+  leave_out_those_put_back(job);
   const auto fate_is = [](JobFate fate) { return [fate](const LoggedRun* run) { return run->judged.fate == fate; }; };
   const auto any = [&](JobFate fate) { return std::any_of(job.runs.begin(), job.runs.end(), fate_is(fate)); };
   if (any(JobFate::still_waits) || any(JobFate::still_runs)) return add_backlog(job);
@@ -322,6 +340,23 @@ void LoggedRuns::join(const Job& job) {
     }
   }
   add_job(ran, attempts_of(ran.runs));
+}
+
+// A run that was put back before it started waits no more where a later row says how the job went on.
+void LoggedRuns::leave_out_those_put_back(Job& job) {
+  std::vector<const LoggedRun*> kept;
+  for (const LoggedRun* run : job.runs) {
+    const bool waits = run->judged.fate == JobFate::still_waits && is_put_back(*run);
+    const bool goes_on = waits && std::any_of(job.runs.begin(), job.runs.end(), [run](const LoggedRun* other) {
+                           return other->component == run->component && other->times.submit > run->times.submit;
+                         });
+    if (goes_on) {
+      sink_.drop(never_started, run->line);
+    } else {
+      kept.push_back(run);
+    }
+  }
+  job.runs = std::move(kept);
 }
 
 // Jobs that had not ended: what they asked for last.
@@ -390,7 +425,9 @@ void LoggedRuns::add_job(const Job& job, const Attempts& attempts) {
   record.qos = last.qos;
   record.name = last.name;
   if (!sink_.qos.empty()) record.priority = sink_.qos.priority(last.qos);
-  record.status = status_from_word(last.state);
+  record.status = status_of(attempts.back());
+  exceeding_ +=
+      std::any_of(job.runs.begin(), job.runs.end(), [](const LoggedRun* run) { return run->demand.exceeds_request; });
   if (works.size() > 1) record.attempts = works;
   requeued_ += works.size() > 1 ? 1 : 0;
   heterogeneous_ += first.size() > 1 ? 1 : 0;

@@ -77,9 +77,10 @@ class LoggedRuns {
     std::string id;
   };
 
-  [[nodiscard]] std::vector<Job> split(const Rows& rows) const;
+  std::vector<Job> split(Rows& rows);
   void name_jobs(std::vector<Job>& jobs) const;
-  void join(const Job& job);
+  void join(Job job);
+  void leave_out_those_put_back(Job& job);
   void add_backlog(const Job& job);
   void add_job(const Job& job, const Attempts& attempts);
   void drop(const Job& job, const char* reason);
@@ -87,7 +88,7 @@ class LoggedRuns {
   JobSink& sink_;
   std::vector<Rows> rows_;
   std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
-  std::uint64_t requeued_ = 0, heterogeneous_ = 0, mixed_ = 0;
+  std::uint64_t requeued_ = 0, heterogeneous_ = 0, mixed_ = 0, resized_ = 0, exceeding_ = 0;
   std::set<std::string> throttled_ = {};      // arrays of which so many tasks may run at once
   std::set<std::string> with_throttle_ = {};  // those of them that have jobs
 };

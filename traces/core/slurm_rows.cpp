@@ -12,20 +12,29 @@ void take_slurm_state(std::string_view state, LoggedTimes& times) {
   times.cancelled = is("CANCELLED") || is("REVOKED") || is("DEADLINE");
 }
 
+namespace {
+
+// Where the GPUs are of no type: of the other's, in their number if that is one type.
+void take_types(SlurmTres& demand, const SlurmTres& other) {
+  if (demand.gpus.empty() || demand.names_types() || !other.names_types()) return;
+  const std::int64_t count = demand.gpu_count();
+  if (other.gpus.size() == 1) {
+    demand.gpus.front() = other.gpus.front();
+    demand.gpus.front().count = count;
+  } else if (other.gpu_count() >= count) {
+    demand.gpus = other.gpus;
+  }
+}
+
+}  // namespace
+
 SlurmTres slurm_demand(const SlurmTres& requested, const SlurmTres& allocated, std::int64_t nodes) {
-  const bool by_request = requested.gpu_count() > 0 || (allocated.gpu_count() == 0 && requested.cores > 0);
+  const std::int64_t wanted = requested.gpu_count(), given = allocated.gpu_count();
+  const bool by_request = given == wanted || given == 0 ? wanted > 0 || requested.cores > 0 : false;
   SlurmTres demand = by_request ? requested : allocated;
   demand.shares = requested.shares || allocated.shares;
-  if (by_request && !demand.names_types() && allocated.names_types()) {
-    // Named no type: what it got, in the number that it asked for.
-    if (allocated.gpus.size() == 1) {
-      const std::int64_t count = demand.gpu_count();
-      demand.gpus.front() = allocated.gpus.front();
-      demand.gpus.front().count = count;
-    } else {
-      demand.gpus = allocated.gpus;
-    }
-  }
+  demand.exceeds_request = wanted > 0 && given > wanted;
+  take_types(demand, by_request ? allocated : requested);
   if (nodes > 0) demand.nodes = nodes;
   return demand;
 }

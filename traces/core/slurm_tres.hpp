@@ -29,6 +29,7 @@ struct SlurmTres {
   std::int64_t nodes = 0;
   bool of_job = false;  ///< of parse_slurm_gres(): what the whole job asks for, where others say what a node does
   bool shares = false;  ///< gres/shard or gres/mps, whose size the log does not tell
+  bool exceeds_request = false;  ///< of slurm_demand(): what the job was given, more GPUs than it asked for
 
   [[nodiscard]] std::int64_t gpu_count() const;
   /// Whether the GPUs' types are said, or that they are slices.

@@ -4,11 +4,21 @@
 // prints (kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1): each pod is a job of one task. It was
 // submitted at metadata.creationTimestamp, held its resources from the time of the condition PodScheduled (else
 // status.startTime, else the first container's start) and ended with its last container. It asks for what its
-// containers request together, or limit where they request nothing; an init container counts where it asks for more
-// than they. The namespace is the virtual cluster, the owner (a Job, ...) the group, the priority class the QOS,
-// activeDeadlineSeconds the estimate, and a node selector for a GPU product the GPU type.
+// containers request together, or limit where they request nothing, with the pod's overhead; an init container counts
+// where it asks for more than they, and one that restarts always is one of them. A pod that two exports tell of counts
+// once, and one that has an earlier one's name is ID#2. The namespace is the virtual cluster, the owner (a Job, ...)
+// the group, the priority class the QOS, activeDeadlineSeconds the estimate, and a node selector, or required affinity,
+// for GPU products the GPU type.
 #include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
 #include "traces/core/json_records.hpp"
 #include "traces/core/kubernetes_json.hpp"
 #include "traces/core/trace_reader.hpp"
@@ -30,7 +40,8 @@ void for_each_entry(const JsonRecord& pod, std::string_view path, Visit visit) {
 
 struct PodDemand {
   std::int64_t cpu_milli = 0, memory_mib = 0, gpus = 0, shares = 0, slices = 0;
-  std::string profile;  // of the slices; of several, the last
+  std::string profile;              // of the slices; of several, the last
+  std::vector<std::string> unread;  // devices
 };
 
 void add(PodDemand& sum, const KubernetesResources& part) {
@@ -42,6 +53,23 @@ void add(PodDemand& sum, const KubernetesResources& part) {
     sum.slices += count;
     sum.profile = profile;
   }
+  sum.unread.insert(sum.unread.end(), part.unread.begin(), part.unread.end());
+}
+
+// As much as the other needs of what init containers count for.
+void raise_to(PodDemand& demand, const PodDemand& least) {
+  demand.cpu_milli = std::max(demand.cpu_milli, least.cpu_milli);
+  demand.memory_mib = std::max(demand.memory_mib, least.memory_mib);
+  demand.gpus = std::max(demand.gpus, least.gpus);
+  demand.unread.insert(demand.unread.end(), least.unread.begin(), least.unread.end());
+}
+
+// "A_1g.5gb|B_1g.5gb" of "A|B".
+std::string with_profile(const std::string& types, const std::string& profile) {
+  if (types.empty()) return profile;
+  std::string spec;
+  for (const char c : types) spec += c == '|' ? "_" + profile + "|" : std::string(1, c);
+  return spec + "_" + profile;
 }
 
 // What a container requests, of each resource its limit where it requests none.
@@ -54,18 +82,62 @@ std::optional<KubernetesResources> resources_of(const JsonRecord& container, std
   if (requests->gpus == 0) requests->gpus = limits->gpus;
   if (requests->shares == 0) requests->shares = limits->shares;
   if (requests->slices.empty()) requests->slices = limits->slices;
+  if (requests->unread.empty()) requests->unread = limits->unread;
   return requests;
 }
 
-std::string gpu_type_of(const JsonRecord& pod) {
-  for (const char* label : {"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name"}) {
-    const JsonRecord* const selector = find_json(pod, "spec/nodeSelector");
-    if (selector == nullptr || !selector->is_object()) return {};
-    const auto place = selector->find(label);
-    if (place != selector->end() && place->is_string()) return place->get<std::string>();
-  }
-  return {};
+// The products that a term of a required affinity allows, "A|B"; empty where it allows any.
+std::string products_of(const JsonRecord& term) {
+  std::string products;
+  for_each_entry(term, "matchExpressions", [&products](const JsonRecord& expression) {
+    const std::string key = json_word(expression, "key");
+    const bool is_product =
+        std::find(std::begin(kubernetes_products), std::end(kubernetes_products), key) != std::end(kubernetes_products);
+    if (!is_product || json_word(expression, "operator") != "In") return;
+    for_each_entry(expression, "values", [&products](const JsonRecord& value) {
+      if (value.is_string()) products += (products.empty() ? "" : "|") + kubernetes_product(value.get<std::string>());
+    });
+  });
+  return products;
 }
+
+std::string gpu_type_of(const JsonRecord& pod) {
+  const JsonRecord* const selector = find_json(pod, "spec/nodeSelector");
+  for (const char* label : kubernetes_products) {
+    if (selector == nullptr || !selector->is_object()) break;
+    const auto place = selector->find(label);
+    if (place != selector->end() && place->is_string()) return kubernetes_product(place->get<std::string>());
+  }
+  std::string types;
+  bool any = false;
+  for_each_entry(pod, "spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
+                 [&](const JsonRecord& term) {
+                   const std::string products = products_of(term);
+                   any = any || products.empty();
+                   types += (types.empty() ? "" : "|") + products;
+                 });
+  return any ? std::string() : types;
+}
+
+// A pod as its record will be.
+struct Pod {
+  std::string id, owner, space, name, spec, uid;
+  JobRecord job = {};  // but for names
+  LoggedTimes times = {};
+  JobFate fate = JobFate::ran;
+  bool is_endless = false;  // over, and the log does not tell since when
+  std::uint64_t line = 0;
+  std::vector<std::string> unread = {};
+
+  // How much the export knew of how it went.
+  [[nodiscard]] int knowledge() const {
+    if (is_endless || fate == JobFate::ran) return 3;
+    return fate == JobFate::still_runs ? 2 : (fate == JobFate::still_waits ? 1 : 0);
+  }
+  [[nodiscard]] bool is_same(const Pod& other) const {
+    return uid.empty() || other.uid.empty() ? times.submit == other.times.submit : uid == other.uid;
+  }
+};
 
 class PodsReader {
  public:
@@ -78,11 +150,7 @@ class PodsReader {
       return;
     }
     ++context_.report.rows;
-    const RecordPlace place{.file = context_.file.path(),
-                            .line = line,
-                            .submit = "creationTimestamp",
-                            .start = "startTime",
-                            .end = "finishedAt"};
+    const RecordPlace place = place_of(line);
     std::string wrong;
     const auto demand = demand_of(pod, wrong);
     if (!demand) return bad(place, wrong, "expected a quantity like 8, 500m or 64Gi");
@@ -92,20 +160,112 @@ class PodsReader {
     if (created == Time::max()) {
       return bad(place, "metadata/creationTimestamp", "expected a time like 2025-03-03T08:00:00Z");
     }
-    const std::string owner = owner_of(pod), type = gpu_type_of(pod), id = space.empty() ? name : space + "/" + name;
-    const std::string phase = json_word(pod, "status/phase");
-    JobRecord job{.id = id, .submit = created, .group = owner, .vc = space, .name = name};
-    std::string spec = type;
-    if (demand->slices > 0) spec = type.empty() ? demand->profile : type + "_" + demand->profile;
-    job.gpu_spec = spec;
-    job.shape = {.cpu_milli_per_task = std::min<std::int64_t>(demand->cpu_milli, 1'000'000'000),
-                 .memory_mib_per_task = std::min<std::int64_t>(demand->memory_mib, 1'000'000'000)};
-    const std::int64_t gpus = demand->slices > 0 ? demand->slices : demand->gpus;
-    if (gpus > 1'000'000) return bad(place, "resources", "expected at most 1000000 GPUs");
-    job.shape.gpu_milli_per_task = gpus * whole_gpu;
-    if (demand->shares > 0 && gpus == 0) {
+    Pod taken{.id = space.empty() ? name : space + "/" + name,
+              .owner = owner_of(pod),
+              .space = space,
+              .name = name,
+              .spec = gpu_type_of(pod),
+              .uid = json_word(pod, "metadata/uid"),
+              .job = job_of(pod, *demand),
+              .times = {},
+              .line = line,
+              .unread = demand->unread};
+    if (demand->slices > 0) taken.spec = with_profile(taken.spec, demand->profile);
+    if (demand->gpus > most_gpus || demand->slices > most_gpus) {
+      return bad(place, "resources", "expected at most 1000000 GPUs");
+    }
+    if (demand->shares > 0 && taken.job.shape.gpu_milli_per_task == 0) {
       return context_.drop("asks for a shared GPU: how much of it that is, the log does not tell", line);
     }
+    const std::string phase = json_word(pod, "status/phase");
+    const bool is_over = phase == "Succeeded" || phase == "Failed";
+    taken.job.status =
+        phase == "Succeeded" ? JobStatus::passed : (phase == "Failed" ? JobStatus::failed : JobStatus::unknown);
+    taken.times = times_of(pod, created, phase);
+    taken.is_endless = is_over && taken.times.end == Time::max();
+    const JudgedTimes judged = judge_times(taken.times);
+    if (judged.fate == JobFate::bad) return context_.bad_times(taken.times, judged, place);
+    taken.fate = judged.fate;
+    if (const JsonRecord* claims = find_json(pod, "spec/resourceClaims"); claims != nullptr && !claims->empty()) {
+      taken.unread.emplace_back("resourceClaims");
+    }
+    keep(std::move(taken));
+  }
+
+  void finish() {
+    std::vector<std::string>& notes = context_.report.notes;
+    if (others_ > 0) notes.push_back(std::to_string(others_) + " objects are no pods");
+    number_names_used_again();
+    std::map<std::string, std::uint64_t> unread;
+    for (const Pod& pod : pods_) {
+      for (const std::string& device : distinct(pod.unread)) ++unread[device];
+      add(pod);
+    }
+    for (const auto& [device, pods] : unread) {
+      notes.push_back(counted(pods, "pod asks", "pods ask") + " for " + excerpt(device, 60) + ", which is not read");
+    }
+  }
+
+ private:
+  static constexpr std::int64_t most_gpus = 1'000'000;
+
+  [[nodiscard]] RecordPlace place_of(std::uint64_t line) const {
+    return {.file = context_.file.path(),
+            .line = line,
+            .submit = "creationTimestamp",
+            .start = "startTime",
+            .end = "finishedAt"};
+  }
+
+  // Of two exports, the one that knows more.
+  void keep(Pod pod) {
+    std::vector<std::size_t>& twins = by_id_[pod.id];
+    for (const std::size_t at : twins) {
+      Pod& known = pods_[at];
+      if (!known.is_same(pod)) continue;
+      context_.drop(same_run_again, pod.line);
+      if (pod.knowledge() > known.knowledge()) known = std::move(pod);
+      return;
+    }
+    twins.push_back(pods_.size());
+    pods_.push_back(std::move(pod));
+  }
+
+  void number_names_used_again() {
+    std::uint64_t used_again = 0;
+    for (auto& [id, twins] : by_id_) {
+      std::erase_if(twins, [this](std::size_t at) {
+        const JobFate fate = pods_[at].fate;
+        if (pods_[at].is_endless) return true;
+        return fate == JobFate::never_ran || (fate != JobFate::ran && !context_.options.backlog);
+      });
+      if (twins.size() < 2) continue;
+      ++used_again;
+      std::stable_sort(twins.begin(), twins.end(), [this](std::size_t a, std::size_t b) {
+        return std::tie(pods_[a].times.submit, pods_[a].uid) < std::tie(pods_[b].times.submit, pods_[b].uid);
+      });
+      for (std::size_t k = 1; k < twins.size(); ++k) pods_[twins[k]].id += "#" + std::to_string(k + 1);
+    }
+    context_.note_ids_used_again(used_again);
+  }
+
+  void add(const Pod& pod) {
+    if (pod.is_endless) return context_.drop("over, and the log does not tell since when", pod.line);
+    JobRecord job = pod.job;
+    job.id = pod.id;
+    job.group = pod.owner;
+    job.vc = pod.space;
+    job.name = pod.name;
+    job.gpu_spec = pod.spec;
+    if (context_.take_times(job, pod.times, place_of(pod.line))) context_.add(job, pod.line);
+  }
+
+  // All but its names, its status and what its times say.
+  [[nodiscard]] JobRecord job_of(const JsonRecord& pod, const PodDemand& demand) const {
+    JobRecord job{.submit = time_at(pod, "metadata/creationTimestamp")};
+    job.shape = {.gpu_milli_per_task = std::min(most_gpus, demand.slices > 0 ? demand.slices : demand.gpus) * whole_gpu,
+                 .cpu_milli_per_task = std::min<std::int64_t>(demand.cpu_milli, 1'000'000'000),
+                 .memory_mib_per_task = std::min<std::int64_t>(demand.memory_mib, 1'000'000'000)};
     if (const auto limit = json_count(pod, "spec/activeDeadlineSeconds");
         limit && *limit > 0 && *limit < 1'000'000'000'000) {
       job.estimate = whole_seconds(*limit);
@@ -115,40 +275,36 @@ class PodsReader {
       job.priority = static_cast<std::int32_t>(*priority);
     }
     if (!context_.qos.empty()) job.priority = context_.qos.priority(json_word(pod, "spec/priorityClassName"));
-    job.status =
-        phase == "Succeeded" ? JobStatus::passed : (phase == "Failed" ? JobStatus::failed : JobStatus::unknown);
-    if (context_.take_times(job, times_of(pod, created, phase), place)) context_.add(job, line);
+    return job;
   }
 
-  void finish() {
-    if (others_ > 0) context_.report.notes.push_back(std::to_string(others_) + " objects are no pods");
-  }
-
- private:
   void bad(const RecordPlace& place, const std::string& field, const char* message) {
     context_.bad_row({.message = message, .file = place.file, .line = place.line, .field = field});
   }
 
+  // "Resource sharing within containers" and "Pod overhead" of Kubernetes' documentation: init containers run one after
+  // the other, beside those before them that restart always.
   static std::optional<PodDemand> demand_of(const JsonRecord& pod, std::string& wrong) {
-    PodDemand sum, least;
+    PodDemand sum, least, beside;
     bool good = true;
     const auto resources = [&](const JsonRecord& container) {
       auto found = resources_of(container, wrong);
       good = good && found.has_value();
       return found.value_or(KubernetesResources{});
     };
-    for_each_entry(pod, "spec/containers", [&](const JsonRecord& container) { add(sum, resources(container)); });
     for_each_entry(pod, "spec/initContainers", [&](const JsonRecord& container) {
-      PodDemand own;
-      add(own, resources(container));
-      least.cpu_milli = std::max(least.cpu_milli, own.cpu_milli);
-      least.memory_mib = std::max(least.memory_mib, own.memory_mib);
-      least.gpus = std::max(least.gpus, own.gpus);
+      PodDemand with_own = beside;
+      gpusched::add(with_own, resources(container));
+      raise_to(least, with_own);
+      if (json_word(container, "restartPolicy") == "Always") beside = with_own;
     });
-    if (!good) return std::nullopt;
-    sum.cpu_milli = std::max(sum.cpu_milli, least.cpu_milli);
-    sum.memory_mib = std::max(sum.memory_mib, least.memory_mib);
-    sum.gpus = std::max(sum.gpus, least.gpus);
+    sum = beside;
+    for_each_entry(pod, "spec/containers",
+                   [&](const JsonRecord& container) { gpusched::add(sum, resources(container)); });
+    const auto overhead = kubernetes_resources(find_json(pod, "spec/overhead"), wrong);
+    if (!good || !overhead) return std::nullopt;
+    raise_to(sum, least);
+    gpusched::add(sum, *overhead);
     return sum;
   }
 
@@ -192,6 +348,8 @@ class PodsReader {
   }
 
   ReadContext& context_;
+  std::vector<Pod> pods_;                                  // in the order of the log
+  std::map<std::string, std::vector<std::size_t>> by_id_;  // their places
   std::uint64_t others_ = 0;
 };
 

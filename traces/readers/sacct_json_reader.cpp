@@ -32,7 +32,8 @@ std::string state_of(const JsonRecord& job) {
   for (const JsonRecord& entry : *current) {
     if (!entry.is_string()) continue;
     const std::string word = entry.get<std::string>();
-    if (state.empty() || word.starts_with("REQUEUE") || word.starts_with("PREEMPT")) state = word;
+    const bool decides = word.starts_with("REQUEUE") || word.starts_with("PREEMPT") || word == "RESIZING";
+    if (state.empty() || decides) state = word;
   }
   return state;
 }

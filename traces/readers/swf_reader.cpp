@@ -19,6 +19,7 @@ namespace gpusched {
 namespace {
 
 constexpr std::size_t swf_fields = 18;
+constexpr std::int64_t swf_day_s = 86400;
 
 // "; MaxProcs: 256" -> 256, for the header line of that name.
 std::int64_t header_number(std::string_view line, std::string_view name) {
@@ -154,7 +155,7 @@ Result<void> read_swf(ReadContext& context) {
   std::string_view line;
   std::vector<std::string_view> fields;
   std::vector<std::string> predecessor(1);
-  std::int64_t nodes = 0;
+  std::int64_t nodes = 0, begin_s = 0, zone_s = 0;
   std::uint64_t longer = 0;
   std::vector<Following> following;
   std::set<std::string, std::less<>> kept;
@@ -163,6 +164,8 @@ Result<void> read_swf(ReadContext& context) {
     if (line.starts_with(';')) {
       context.report.machine_gpus = std::max(context.report.machine_gpus, header_number(line, "MaxProcs"));
       nodes = std::max(nodes, header_number(line, "MaxNodes"));
+      if (const std::int64_t unix_s = header_number(line, "UnixStartTime"); unix_s != 0) begin_s = unix_s % swf_day_s;
+      if (const std::int64_t zone = header_number(line, "TimeZone"); zone != 0) zone_s = zone % swf_day_s;
       continue;
     }
     ++context.report.rows;
@@ -194,6 +197,7 @@ Result<void> read_swf(ReadContext& context) {
     kept.emplace(job.id);
     if (!job.after.empty()) following.push_back({predecessor.front(), job.after_delay > Time{}});
   }
+  context.report.clock = whole_seconds((begin_s + zone_s + 2 * swf_day_s) % swf_day_s);
   if (context.report.machine_gpus == 0) context.report.machine_gpus = nodes;
   context.ignore_missing_predecessors();
   std::vector<std::string>& notes = context.report.notes;

@@ -138,7 +138,7 @@ TraceSummary summarize(const Trace& trace, const Cluster* cluster) {
     const auto last = std::end(run_buckets) - std::begin(run_buckets) - 1;
     count(summary.by_run[static_cast<std::size_t>(std::min(length - std::begin(run_buckets), last))], gpu_hours);
     constexpr std::int64_t us_per_day = 86400 * microseconds_per_second;
-    const std::int64_t of_day = (jobs.submit(job).us % us_per_day + us_per_day) % us_per_day;
+    const std::int64_t of_day = ((jobs.submit(job).us + trace.report.clock.us) % us_per_day + us_per_day) % us_per_day;
     count(summary.by_hour[static_cast<std::size_t>(of_day / (us_per_day / 24))], gpu_hours);
 
     runs.push_back(jobs.work(job).us);

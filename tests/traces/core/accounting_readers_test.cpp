@@ -213,6 +213,88 @@ TEST(Pods, OfASharedGpuAreLeftOutAndCounted) {
   EXPECT_EQ(error_of(trace_of(bad)).substr(0, 38), ":1: nvidia.com/gpu: expected a quantit");
 }
 
+// A pod that ran for an hour.
+std::string pod_text(const std::string& uid, const std::string& spec, const std::string& created = "08") {
+  return R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": ")" + uid +
+         R"(", "creationTimestamp": "2025-03-03T)" + created + R"(:00:00Z"}, "spec": {)" + spec +
+         R"(}, "status": {"phase": "Succeeded", "startTime": "2025-03-03T)" + created +
+         R"(:00:30Z", "containerStatuses": [{"state": {"terminated": {"finishedAt": "2025-03-03T)" +
+         (created == "08" ? "09" : "11") + ":00:30Z\"}}}]}}\n";
+}
+
+const std::string one_gpu = R"("containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}])";
+
+TEST(Pods, OneThatTwoExportsTellOfCountsOnceAndNamesAreUsedAgain) {
+  const std::string pod = pod_text("u1", one_gpu);
+  const auto twice = trace_of(pod + pod + pod_text("u2", one_gpu, "10"));
+  EXPECT_EQ(short_jobs(twice), (Lines{"a 1740988800+30 3600 1", "a#2 1740996000+30 3600 1"}));
+  EXPECT_EQ(left_out(twice), (Counts{{"the same run again", 1}}));
+  EXPECT_TRUE(has_note(twice, "1 id is used again by later jobs"));
+  const std::string early = R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "u1",
+    "creationTimestamp": "2025-03-03T08:00:00Z"}, "spec": {)" +
+                            one_gpu + R"(}, "status": {"phase": "Running",
+    "startTime": "2025-03-03T08:00:30Z"}})" +
+                            "\n";
+  for (const std::string& log : {early + pod, pod + early}) {
+    EXPECT_EQ(short_jobs(trace_of(log, {.backlog = true})), (Lines{"a 1740988800+30 3600 1"})) << log;
+  }
+}
+
+TEST(Pods, ThatAreOverWithoutAnEndDoNotRunOn) {
+  const std::string evicted = R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "e",
+    "creationTimestamp": "2025-03-03T08:00:00Z"}, "spec": {)" +
+                              one_gpu + R"(}, "status": {"phase": "Failed",
+    "reason": "Evicted", "startTime": "2025-03-03T08:00:30Z"}})" +
+                              "\n";
+  const auto trace = trace_of(evicted + pod_text("u1", one_gpu), {.backlog = true});
+  EXPECT_EQ(short_jobs(trace), (Lines{"a 1740988800+30 3600 1"}));
+  EXPECT_EQ(left_out(trace), (Counts{{"over, and the log does not tell since when", 1}}));
+  // An earlier export saw it run.
+  std::string early = evicted;
+  early.replace(early.find("Failed"), 6, "Running");
+  for (const std::string& log : {early + evicted, evicted + early}) {
+    EXPECT_EQ(short_jobs(trace_of(log + pod_text("u1", one_gpu), {.backlog = true})).size(), 1u) << log;
+  }
+}
+
+TEST(Pods, SidecarsAndOverheadAddAndInitContainersCountWhereTheyAskForMore) {
+  const auto shape = [](const std::string& more) {
+    const auto trace = trace_of(pod_text("u", one_gpu + more));
+    return trace ? trace->jobs.shape(JobId{0}) : Shape{};
+  };
+  const auto init = [](const std::string& gpus, const std::string& policy) {
+    return R"({"resources": {"requests": {"cpu": "2", "nvidia.com/gpu": ")" + gpus + "\"}}" + policy + "}";
+  };
+  const std::string always = R"(, "restartPolicy": "Always")";
+  EXPECT_EQ(shape(R"(, "initContainers": [)" + init("3", "") + "]").gpu_milli(), 3000);
+  EXPECT_EQ(shape(R"(, "initContainers": [)" + init("1", always) + "]").gpu_milli(), 2000);
+  // The second runs beside the first, before the pod's own container.
+  EXPECT_EQ(shape(R"(, "initContainers": [)" + init("1", always) + "," + init("3", "") + "]").gpu_milli(), 4000);
+  EXPECT_EQ(shape(R"(, "overhead": {"cpu": "250m", "memory": "1Gi"})").cpu_milli_per_task, 250);
+  EXPECT_EQ(shape(R"(, "overhead": {"cpu": "250m", "memory": "1Gi"})").memory_mib_per_task, 1024);
+}
+
+TEST(Pods, RequiredProductsAreTheGpuTypeAndOtherDevicesAreNamed) {
+  const auto term = [](const std::string& key) {
+    return R"({"matchExpressions": [{"key": ")" + key + R"(", "operator": "In", "values": ["A100", "H100"]}]})";
+  };
+  const auto with_terms = [&](const std::string& terms) {
+    return trace_of(pod_text("u", one_gpu + R"(, "affinity": {"nodeAffinity":
+      {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [)" +
+                                      terms + "]}}}"));
+  };
+  const auto type_of = [](const Result<Trace>& trace) {
+    return trace ? trace->jobs.gpu_specs()[trace->jobs.shape(JobId{0}).gpu_spec] : error_of(trace);
+  };
+  EXPECT_EQ(type_of(with_terms(term("nvidia.com/gpu.product"))), "A100|H100");
+  EXPECT_EQ(type_of(with_terms(term("nvidia.com/gpu.product") + "," + term("zone"))), "");
+  EXPECT_EQ(type_of(trace_of(pod_text("u", one_gpu + R"(, "nodeSelector": {"nvidia.com/gpu.product": "T4-SHARED"})"))),
+            "T4");
+  const auto gaudi =
+      trace_of(pod_text("u", R"("containers": [{"resources": {"requests": {"habana.ai/gaudi": "8"}}}])"));
+  EXPECT_TRUE(has_note(gaudi, "1 pod asks for habana.ai/gaudi, which is not read"));
+}
+
 TEST(Pods, ThePriorityClassIsTheirQos) {
   const std::string pod = R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a",
     "creationTimestamp": "2025-03-03T08:00:00Z"}, "spec": {"priority": 5, "priorityClassName": "high"},
@@ -261,6 +343,14 @@ TEST(Swf, FieldsBeyondTheEighteenthAreNotReadAndSaidSo) {
   EXPECT_TRUE(has_note(trace, "1 row has more than 18 fields; the first 18 are read"));
 }
 
+TEST(Swf, TheHeaderSaysWhatTheClockShows) {
+  const std::string job = "1 10 5 60 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n";
+  EXPECT_EQ(trace_of("; UnixStartTime: 1027839845\n; TimeZone: 3600\n" + job)->report.clock,
+            whole_seconds(1027839845 % 86400 + 3600));
+  EXPECT_EQ(trace_of("; UnixStartTime: 3600\n; TimeZone: -7200\n" + job)->report.clock, whole_seconds(82800));
+  EXPECT_EQ(trace_of(job)->report.clock, Time{});
+}
+
 TEST(Swf, AJobWaitsForThePrecedingOne) {
   const std::string log =
       "1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n2 120 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 1 15\n"
@@ -296,6 +386,9 @@ TEST(Unrecognised, TheNearestFormatsAreNamedAndWhatToExport) {
                 .find("nearest: acme (lacks node_num, type), helios (lacks state)"),
             std::string::npos)
       << advice("gpu_num,submit_time,duration\n1,2,3\n");
+  EXPECT_NE(advice("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,500\n")
+                .find("openb-pods (has its columns: --format openb-pods)"),
+            std::string::npos);
   EXPECT_NE(advice("arrival_time;length;num_gpus\n1;2;3\n")
                 .find("--columns submit=arrival_time,gpus=num_gpus,duration=length"),
             std::string::npos)

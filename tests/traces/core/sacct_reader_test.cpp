@@ -105,6 +105,45 @@ TEST(SacctIdentity, RunsMayShareTheirSubmission) {
   EXPECT_EQ(ids_of(waits), (Lines{"8"}));
 }
 
+// A job that goes on under another size is another job; and one that is put back before it started is no job that
+// waits.
+TEST(SacctIdentity, AJobOfAnotherSizeIsAnotherJobAndARequeuedOneNeedNotHaveStarted) {
+  const auto resized =
+      trace_of(cluster_columns +
+               "7|c|ana|RESIZING|2025-03-03T08:00:00|2025-03-03T08:05:00|2025-03-03T08:35:00|1800|gres/gpu=16|2\n"
+               "7|c|ana|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:35:00|2025-03-03T09:35:00|3600|gres/gpu=8|1\n");
+  EXPECT_EQ(short_jobs(resized), (Lines{"7 1740988800+300 1800 16", "7#2 1740990900+0 3600 8"}));
+  EXPECT_TRUE(has_note(resized, "changes of a running job's size, behind which it is another job: 1"));
+
+  const std::string columns = "JobID|State|Submit|Start|End|ElapsedRaw|ReqTRES|AllocTRES\n";
+  const std::string requeued = "7|REQUEUED|2025-03-03T08:00:00|Unknown|2025-03-03T08:30:00|0|gres/gpu=8|\n";
+  const std::string ended =
+      "7|COMPLETED|2025-03-03T08:30:00|2025-03-03T09:00:00|2025-03-03T09:05:00|300|gres/gpu=8|gres/gpu=8\n";
+  for (const bool backlog : {false, true}) {
+    const auto trace = trace_of(columns + requeued + ended, {.backlog = backlog});
+    EXPECT_EQ(short_jobs(trace), (Lines{"7 1740990600+1800 300 8"}));
+    EXPECT_EQ(left_out(trace), (Counts{{"never started", 1}}));
+  }
+}
+
+// --exclusive takes all of a node, whatever was asked for.
+TEST(SacctDemand, IsWhatAJobWasGivenWhereThatIsMore) {
+  const std::string columns = "JobID|State|Submit|Start|End|ElapsedRaw|ReqTRES|AllocTRES|NNodes\n";
+  const auto log = [&](const std::string& asked, const std::string& given) {
+    return trace_of(columns + "7|COMPLETED|1000|1000|2000|1000|" + asked + "|" + given + "|1\n");
+  };
+  const auto exclusive = log("cpu=1,gres/gpu:a100=1,mem=1G", "cpu=64,gres/gpu=8,mem=100G");
+  EXPECT_EQ(short_jobs(exclusive), Lines{"7 1000+0 1000 8"});
+  EXPECT_EQ(exclusive->jobs.shape(JobId{0}).cpu_milli_per_task, 64'000);
+  EXPECT_EQ(exclusive->jobs.gpu_specs()[exclusive->jobs.shape(JobId{0}).gpu_spec], "a100");
+  EXPECT_TRUE(has_note(exclusive, "given more GPUs than they asked for (--exclusive), all of which count: 1"));
+  EXPECT_EQ(short_jobs(log("cpu=16,gres/gpu=16", "cpu=8,gres/gpu=8")), Lines{"7 1000+0 1000 8"});  // it was shrunk
+  const auto equal = log("cpu=1,gres/gpu=2,mem=1G", "cpu=4,gres/gpu=2,gres/gpu:a100=2,mem=2G");
+  EXPECT_EQ(equal->jobs.shape(JobId{0}).cpu_milli_per_task, 1'000);
+  EXPECT_EQ(equal->jobs.gpu_specs()[equal->jobs.shape(JobId{0}).gpu_spec], "a100");
+  EXPECT_FALSE(has_note(equal, "--exclusive"));
+}
+
 // A month's export knows a job as waiting or running that the next knows to its end.
 TEST(SacctIdentity, TheRowThatKnowsMostCounts) {
   const std::string ended =

@@ -133,7 +133,7 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
     // Where it went wrong is no place of the host's line.
     return made ? std::move(made) : Result<AnyPolicy>(unexpected("--policy: " + made.error().to_string()));
   };
-  OnlineGrowth growth = online_growth(*one_policy(options_.policy), nodes_may_fail);
+  OnlineGrowth growth = online_growth(policies(), *one_policy(options_.policy), nodes_may_fail);
   if (cuts_cards(*cluster)) growth.remembers = no_index;
   scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail, growth);
   if (auto told = take_nodes_out(nodes_out); !told) return Unexpected{told.error()};

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <vector>
+
+#include "src/policies/backfill/backfill.hpp"
 
 namespace gpusched {
 namespace {
@@ -36,6 +39,8 @@ constexpr GrowingPolicy growing[] = {{"fifo", 0},
                                      {"drf", 0},
                                      {"hdrf", 0},
                                      {"tiresias", 0},
+                                     {"slurm", 0},
+                                     {"lsf", 0},
                                      {"yarn-capacity", 0},
                                      {"yarn-fair", 0},
                                      {"volcano", 0},
@@ -48,8 +53,6 @@ constexpr GrowingPolicy growing[] = {{"fifo", 0},
                                      {"qssf"},
                                      {"tiresias-gittins"},
                                      {"longest-waiting-user"},
-                                     {"lsf"},
-                                     {"slurm"},
                                      {"themis"},
                                      {"gavel", no_index, nodes_stay},
                                      {"allox", no_index, nodes_stay},
@@ -65,32 +68,52 @@ constexpr GrowingPolicy growing[] = {{"fifo", 0},
                                      {"kai", no_index, nodes_stay},
                                      {"agenda", no_index, nodes_stay}};
 
-std::string_view estimate_of(const PolicySpec& spec) {
-  const auto given = spec.given.find("estimate");
-  if (given == spec.given.end()) return {};
-  const auto* const word = std::get_if<std::string>(&given->second);
+std::string_view word_in(const ParameterValue& value) {
+  const auto* const word = std::get_if<std::string>(&value);
   return word == nullptr ? std::string_view() : std::string_view(*word);
+}
+
+std::string_view given_estimate(const PolicySpec& spec) {
+  const auto given = spec.given.find("estimate");
+  return given == spec.given.end() ? std::string_view() : word_in(given->second);
+}
+
+std::string_view default_estimate(const std::vector<ParameterInfo>& parameters) {
+  const auto row = std::find_if(parameters.begin(), parameters.end(),
+                                [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
+  return row == parameters.end() ? std::string_view() : word_in(row->fallback);
+}
+
+// Requests, which are predictions where the jobs have none.
+bool reads_requests(const PolicySpec& spec, const std::vector<ParameterInfo>& parameters) {
+  const std::string_view given = given_estimate(spec);
+  return (given.empty() ? default_estimate(parameters) : given) == "requested";
+}
+
+// Predictions that were asked for. Those of a policy that always predicts are part of its row above.
+bool predicts(const PolicySpec& spec) {
+  const std::string_view given = given_estimate(spec);
+  return !given.empty() && given != "requested" && given != "exact" && given != "user";
 }
 
 }  // namespace
 
-OnlineGrowth online_growth(const PolicySpec& policy, bool nodes_may_fail) {
+OnlineGrowth online_growth(const PolicyRegistry& registry, const PolicySpec& policy, bool nodes_may_fail) {
   const auto row = std::find_if(std::begin(growing), std::end(growing),
                                 [&policy](const GrowingPolicy& other) { return other.name == policy.name; });
   if (row == std::end(growing) || (nodes_may_fail && !row->where_nodes_fail)) return {};
   OnlineGrowth growth{.takes_new_jobs = true, .remembers = row->remembers};
-  const PolicySpec* const way = policy.backfill.empty() ? nullptr : &policy.backfill.front();
-  const bool plans = way != nullptr && way->name != "easy";
-  if (plans && nodes_may_fail) return {};
+  const auto info = registry.find(policy.name);
+  growth.learns_without_estimates = info && reads_requests(policy, (*info)->parameters);
+  if (predicts(policy)) return {};
+  if (policy.given.contains("grace_s")) growth.remembers = no_index;  // who was told to go by then
+  if (policy.backfill.empty()) return growth;
+  const PolicySpec& way = policy.backfill.front();
+  const bool plans = way.name != "easy";
+  if (predicts(way) || (plans && nodes_may_fail)) return {};
   if (plans) growth.remembers = no_index;  // reservations come of their history
-  for (const PolicySpec* part : {&policy, way}) {
-    if (part == nullptr) continue;
-    const std::string_view estimate = estimate_of(*part);
-    const bool is_request = estimate == "requested" || (estimate.empty() && part == way);
-    if (is_request) growth.learns_without_estimates = true;
-    const bool learns = !estimate.empty() && estimate != "requested" && estimate != "exact" && estimate != "user";
-    if (learns) return {};
-  }
+  const auto way_info = find_backfill(way.name);
+  if (way_info && reads_requests(way, (*way_info)->parameters)) growth.learns_without_estimates = true;
   return growth;
 }
 

@@ -9,6 +9,6 @@ namespace gpusched {
 
 /// How a scheduler of that policy, on nodes that may fail or not, may meet jobs that were not announced. Of a policy
 /// that is not known to allow more, and of estimates that are learned from jobs that are over: as little as possible.
-OnlineGrowth online_growth(const PolicySpec& policy, bool nodes_may_fail);
+OnlineGrowth online_growth(const PolicyRegistry& registry, const PolicySpec& policy, bool nodes_may_fail);
 
 }  // namespace gpusched

@@ -14,7 +14,7 @@ namespace {
 
 OnlineGrowth growth_of(const std::string& policy, bool nodes_may_fail = false) {
   const auto specs = parse_policies(registry(), policy);
-  return specs ? online_growth(specs->front(), nodes_may_fail) : OnlineGrowth{};
+  return specs ? online_growth(registry(), specs->front(), nodes_may_fail) : OnlineGrowth{};
 }
 
 // Policies that take jobs as they come. Not slurm, whose shares are those of all users of a table, later ones too.
@@ -47,6 +47,25 @@ RC_GTEST_PROP(GrowingScheduler, AHostGetsTheReplayOfEveryPolicyThatTakesJobsAsTh
   for (const std::string& policy : growing_policies()) {
     if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
     expect_replay(jobs, cluster, policy, {.announces = false}, options, growth_of(policy));
+  }
+}
+
+// Who takes over inherits what users used. Shares are those of all users, so that each has a job from the beginning.
+RC_GTEST_PROP(GrowingScheduler, SoItDoesUnderSlurmWhereAllUsersAreKnown, ()) {
+  const Cluster cluster = *clusters();
+  std::vector<Row> rows = some_rows(cluster);
+  RC_PRE(!rows.empty());
+  const std::size_t drawn = rows.size();
+  for (std::size_t i = 0; i < drawn; ++i) {
+    Row first = rows[i];
+    first.submit = -10;
+    first.work = 1;
+    rows.push_back(first);
+  }
+  const JobTable jobs = table_of(rows);
+  for (const char* policy : {"slurm", "slurm{skip=true,half_life_s=20}", "lsf"}) {
+    if (!maker(policy)(jobs, cluster)) continue;
+    expect_replay(jobs, cluster, policy, {.announces = false}, free_preemption, growth_of(policy));
   }
 }
 
@@ -84,6 +103,18 @@ TEST(GrowingScheduler, ANodeChangesWhereNobodyIsThere) {
   expect_replay(table_of(rows), Cluster::homogeneous(2, 2), "srtf", manner, free_preemption, {.takes_new_jobs = true});
 }
 
+// Nobody is left then to take over from, and owners keep their numbers.
+TEST(GrowingScheduler, ANodeChangesWhereNobodyIsLeft) {
+  const std::vector<Row> rows{{.submit = 0, .work = 1, .user = "ann"},
+                              {.submit = 20, .work = 1, .user = "bob"},
+                              {.submit = 20, .work = 1, .user = "ann"}};
+  HostManner manner{.announces = false, .nodes_may_fail = true};
+  manner.changes = {{whole_seconds(5), NodeId{1}, false}, {whole_seconds(8), NodeId{1}, true}};
+  for (const char* policy : {"fifo", "lsf"}) {
+    expect_replay(table_of(rows), Cluster::homogeneous(2, 1), policy, manner, free_preemption, growth_of(policy, true));
+  }
+}
+
 // At 2 s a start is taken back, and restored behind the stop that made its room.
 TEST(GrowingScheduler, ARestoredStartIsFollowed) {
   const auto row = [](std::int64_t submit, std::int64_t work, const char* user, std::uint32_t tasks, MilliGpu milli) {
@@ -98,6 +129,24 @@ TEST(GrowingScheduler, ARestoredStartIsFollowed) {
   const auto ran = host.run();
   EXPECT_TRUE(ran) << ran.error().to_string();
   EXPECT_EQ(host.finished(), jobs.size());
+}
+
+// What these prepare from all jobs of a table would have made them decide otherwise before a new one came.
+RC_GTEST_PROP(GrowingScheduler, EveryJobIsDoneUnderPoliciesThatDivideBetweenAllOwners, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = some_rows(cluster);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  for (const char* policy : {"slurm", "slurm+easy", "fgd", "static-partition", "kueue{by=user}", "kai{by=user}",
+                             "yarn-capacity{by=user}", "saf+conservative"}) {
+    if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
+    OnlineScheduler scheduler(cluster, maker(policy), free_preemption, false, growth_of(policy));
+    ModelHost host(jobs, scheduler, {.announces = false});
+    const auto ran = host.run();
+    RC_LOG() << policy << ": " << (ran ? "ran" : ran.error().to_string()) << '\n';
+    RC_ASSERT(ran.has_value());
+    RC_ASSERT(host.finished() == jobs.size());
+  }
 }
 
 // Equal jobs may stand in another order than in a replay, but each is done once.
@@ -144,17 +193,19 @@ TEST(GrowingScheduler, ForgetsJobsThatAreOver) {
 
 // Requests are learned from jobs that are over where nobody makes any.
 TEST(GrowingScheduler, WhoLearnsFromJobsThatAreOverKeepsThem) {
-  OnlineScheduler scheduler(Cluster::homogeneous(1, 4), maker("fifo+easy"), {}, false, growth_of("fifo+easy"));
-  for (int i = 0; i < 600; ++i) {
-    if (i > 0) {
-      ASSERT_TRUE(scheduler.finish("j" + std::to_string(i - 1)));
+  for (const char* policy : {"fifo+easy", "saf", "wfp3", "f1"}) {
+    OnlineScheduler scheduler(Cluster::homogeneous(1, 4), maker(policy), {}, false, growth_of(policy));
+    for (int i = 0; i < 600; ++i) {
+      if (i > 0) {
+        ASSERT_TRUE(scheduler.finish("j" + std::to_string(i - 1)));
+      }
+      OnlineJob job = small_job("j" + std::to_string(i), 1);
+      job.estimate = Time::max();
+      ASSERT_TRUE(scheduler.submit(job));
+      ASSERT_TRUE(scheduler.decide(whole_seconds(i)));
     }
-    OnlineJob job = small_job("j" + std::to_string(i), 1);
-    job.estimate = Time::max();
-    ASSERT_TRUE(scheduler.submit(job));
-    ASSERT_TRUE(scheduler.decide(whole_seconds(i)));
+    EXPECT_EQ(scheduler.submitted(), 600u) << policy;
   }
-  EXPECT_EQ(scheduler.submitted(), 600u);
 }
 
 // A host's order within an instant once gave each job the nodes of another.
@@ -179,7 +230,8 @@ TEST(GrowingScheduler, PoliciesThatLearnTakeEveryJobWithItsHistory) {
   EXPECT_TRUE(growth_of("fifo").takes_new_jobs);
   EXPECT_EQ(growth_of("fifo").remembers, 0u);
   EXPECT_EQ(growth_of("las").remembers, 100'000u);
-  EXPECT_EQ(growth_of("slurm").remembers, no_index);
+  EXPECT_EQ(growth_of("slurm").remembers, 0u);
+  EXPECT_EQ(growth_of("themis").remembers, no_index);
   for (const char* policy :
        {"fifo+easy{estimate=history}", "saf{estimate=user-mean}", "fifo+sc20{estimate=user-mean}", "fgd"}) {
     EXPECT_FALSE(growth_of(policy).takes_new_jobs) << policy;

@@ -95,30 +95,33 @@ class OnlineRun {
   /// Brings the engine to the step's instant, lets the policy decide and writes that down. `repeats`: over a table that
   /// the host's policy did not have; what a policy prepares from the jobs of a table may make it ask for instants of
   /// which the host knew nothing (a capacity profile has a cell for each node only where jobs need it). It may if it
-  /// decides nothing there.
-  Result<void> take(OnlineStep& step, bool repeats) {
+  /// decides nothing there; false: it decided something. Errors: the host passed over an instant
+  /// that the policy asked for; the policy changed how long a job runs.
+  Result<bool> take(OnlineStep& step, bool repeats) {
     step.plans.clear();
     step.commands.clear();
     step.grants.clear();
     killed_.clear();
-    if (engine_.view().now() > step.now) return {};  // before the first job
+    if (engine_.view().now() > step.now) return true;  // before the first job
     for (const std::uint32_t job : step.cancelled) engine_.cancel_at(JobId{job}, step.now);
     plan_ends(step);
     while (engine_.advance_to(Time{step.now.us - 1})) {
       if (!repeats) return passed_over(engine_.view().now());
-      if (auto decided = decide_once(step); !decided) return decided;
-      if (!step.commands.empty()) return decides_otherwise(engine_.view().now());
+      if (auto decided = decide_once(step); !decided) return Unexpected{decided.error()};
+      if (!step.commands.empty()) return false;
     }
-    if (!engine_.advance_to(step.now) && !adopts_) return {};
+    if (!engine_.advance_to(step.now) && !adopts_) return true;
     forget_ended();
-    return decide_once(step);
+    if (auto decided = decide_once(step); !decided) return Unexpected{decided.error()};
+    return true;
   }
 
-  /// A step that was taken before must be the same again.
-  Result<void> repeat(const OnlineStep& step) {
+  /// Takes a step once more. False: it decided otherwise. Errors: as take().
+  Result<bool> repeat(const OnlineStep& step) {
     OnlineStep again{.now = step.now, .ended = step.ended, .cancelled = step.cancelled};
-    if (auto taken = take(again, true); !taken) return taken;
-    return again.commands == step.commands ? Result<void>() : decides_otherwise(step.now);
+    const auto taken = take(again, true);
+    if (!taken || !*taken) return taken;
+    return again.commands == step.commands;
   }
 
   /// The jobs of a step go where they went, whatever the policy would say. False where they cannot.
@@ -150,23 +153,26 @@ class OnlineRun {
     std::vector<std::uint64_t> starts = {};
     std::vector<Time> ends = {};
     std::uint64_t start_count = 0;
+    std::optional<AdoptedPolicy> before = std::nullopt;  ///< who decided until then
   };
   /// Of the jobs kept[i], which will be the jobs i.
   [[nodiscard]] Takeover takeover(std::span<const std::uint32_t> kept) const {
-    Takeover jobs{.now = engine_.view().now(), .start_count = start_count_};
+    Takeover jobs{.now = engine_.view().now(), .start_count = start_count_, .before = policy_};
+    if (adopts_ && before_ != nullptr) jobs.before = *before_;  // nobody has inherited from it yet
     for (const std::uint32_t job : kept) {
       jobs.starts.push_back(job < count() ? starts_[job] : 0);
       jobs.ends.push_back(job < count() ? ends_[job] : Time{});
     }
     return jobs;
   }
-  /// Goes on behind the steps that were followed.
+  /// Goes on behind the steps that were followed. Borrows who decided before for the next one.
   void continue_from(const Takeover& jobs) {
     while (engine_.advance_to(jobs.now)) engine_.apply();
     expect_jobs(false);
     std::copy(jobs.starts.begin(), jobs.starts.end(), starts_.begin());
     std::copy(jobs.ends.begin(), jobs.ends.end(), ends_.begin());
     start_count_ = jobs.start_count;
+    before_ = &*jobs.before;
   }
   /// Error: job i does not run as job kept[i] of `before`, since a decision moved it.
   [[nodiscard]] Result<void> check_same(const OnlineRun& before, std::span<const std::uint32_t> kept) const {
@@ -175,7 +181,8 @@ class OnlineRun {
       if (kept[i] >= before.count()) continue;
       const bool runs = there.phase(JobId{kept[i]}) == JobPhase::running;
       const bool same = runs == (here.phase(JobId{i}) == JobPhase::running) &&
-                        (!runs || here.expected_end(JobId{i}) == there.expected_end(JobId{kept[i]}));
+                        (!runs || (here.expected_end(JobId{i}) == there.expected_end(JobId{kept[i]}) &&
+                                   grants_of(here, JobId{i}) == grants_of(there, JobId{kept[i]})));
       if (same) continue;
       return unexpected("policy " + std::string(policy_->name()) + " moved job '" + id(JobId{i}) +
                         "', which a scheduler that forgets jobs cannot follow");
@@ -219,10 +226,14 @@ class OnlineRun {
                       "' comes without its duration");
   }
 
-  [[nodiscard]] Unexpected decides_otherwise(Time t) const {
-    return unexpected("policy " + std::string(policy_->name()) + " decides otherwise at " + instant(t) +
-                      " when it knows of jobs that came later; announce all jobs before the first decision");
+  static std::vector<OnlinePart> grants_of(const View& view, JobId job) {
+    std::vector<OnlinePart> grants;
+    view.for_each_grant(job, [&grants](const Grant& grant) {
+      grants.push_back({.node = grant.node, .tasks = grant.tasks, .devices = grant.devices});
+    });
+    return grants;
   }
+
   [[nodiscard]] static Unexpected passed_over(Time t) {
     return unexpected("the policy asked to decide at " + instant(t) + ", which was passed over");
   }
@@ -262,7 +273,7 @@ class OnlineRun {
     const OracleView view = engine_.view();
     Decision decision = engine_.decision();
     if (std::exchange(adopts_, false)) {
-      policy_->adopt(view, decision);
+      policy_->adopt(view, decision, before_);
     } else {
       policy_->decide(view, decision);
     }
@@ -326,6 +337,7 @@ class OnlineRun {
   Engine engine_;
   Time loading_;  // before a job works again that was preempted
   std::optional<AdoptedPolicy> policy_;
+  const AdoptedPolicy* before_ = nullptr;                      // whom it inherits from
   bool adopts_ = false;                                        // at its first decision
   std::set<std::pair<std::uint32_t, std::uint32_t>> fitting_;  // shapes and queues
   std::vector<std::uint64_t> starts_;  // of each job, the number of its last start; 0 = does not run

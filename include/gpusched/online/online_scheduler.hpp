@@ -42,8 +42,9 @@ struct OnlineGrowth {
 /// Jobs announced before the first decision, with their submission, cost what they cost in simulate(). So do others if
 /// OnlineGrowth allows it, but for the first job of an owner or demand: that costs a repetition of the history, as
 /// every such job does where policies prepare themselves for the jobs of a table: n of them cost O(n^2) decisions.
-/// Repeated decisions must be the same again. A scheduler that forgets keeps no jobs that are over: instead of a
-/// repetition, its policy takes over anew (AdoptedPolicy), and memory is that of the jobs that wait and run.
+/// A scheduler that forgets keeps no jobs that are over: instead of a repetition, its policy takes over anew
+/// (AdoptedPolicy), and memory is that of the jobs that wait and run. So it does from the first time on that repeated
+/// decisions are not the same again, since the policy prepares itself for a job that only came now.
 ///
 /// Limits. Jobs run at the reference rate and have one attempt; a policy that changes how long a running job takes
 /// (hold, adjust_work) is refused when it does.
@@ -152,12 +153,12 @@ class OnlineScheduler {
     changes_now_.clear();
     auto expected = take_pending(now);
     if (!expected) return Unexpected{expected.error()};
-    const bool rebuilds = !*expected || nodes_change;
-    if (rebuilds) {
-      if (auto rebuilt = rebuild(now); !rebuilt) return Unexpected{rebuilt.error()};
+    if (!*expected || nodes_change) {
+      if (auto taken = take_anew(now); !taken) return Unexpected{taken.error()};
+    } else if (run_ != nullptr) {
+      if (auto taken = run_->take(next_, false); !taken) return Unexpected{taken.error()};
     }
     if (run_ != nullptr) {
-      if (auto taken = run_->take(next_, rebuilds); !taken) return Unexpected{taken.error()};
       for (const std::uint32_t job : run_->killed()) states_[job] = State::waiting;
     }
     for (const OnlineCommand& command : next_.commands) {
@@ -348,32 +349,56 @@ class OnlineScheduler {
     return true;
   }
 
-  // A table of all jobs that came and are not forgotten, and of those that are still announced for later, and the
-  // history over it.
-  Result<void> rebuild(Time now) {
-    const std::unique_ptr<detail::OnlineRun> before = std::move(run_);
-    const bool forgets = before != nullptr && is_time_to_forget(before->jobs());
+  // Takes the step over a table that has the jobs which come now.
+  Result<void> take_anew(Time now) {
+    std::unique_ptr<detail::OnlineRun> before = std::move(run_);
     const detail::OnlineStep told = next_;
-    if (before != nullptr && !forgets) {
-      if (auto checked = before->check_wakes(told); !checked) return checked;
+    if (before == nullptr || !is_time_to_forget(before->jobs())) {
+      auto taken = repeat_all(before.get(), now);
+      if (taken && *taken && run_ != nullptr) taken = run_->take(next_, true);
+      if (!taken) return Unexpected{taken.error()};
+      if (*taken) return before == nullptr ? Result<void>() : before->check_wakes(told);
+      if (before == nullptr) return decides_before(now);
+      growth_.remembers = 0;  // what this policy prepares from later jobs makes it decide otherwise before they came
     }
-    std::vector<std::uint32_t> kept;
-    if (forgets) {
-      kept = forget();
-      takeover_ = before->takeover(kept);
-      followed_ = steps_.size();
+    return take_over(std::move(before), told, now);
+  }
+
+  // The same without a history: a new policy takes over from the one of `before`.
+  Result<void> take_over(std::unique_ptr<detail::OnlineRun> before, const detail::OnlineStep& told, Time now) {
+    const std::vector<std::uint32_t> kept = forget();
+    takeover_ = before->takeover(kept);
+    followed_ = steps_.size();
+    if (const auto followed = repeat_all(before.get(), now); !followed) return Unexpected{followed.error()};
+    if (run_ == nullptr) {  // nobody is left
+      auto called = before->check_wakes(told);
+      names_ = std::move(before);
+      return called;
     }
-    const JobTable* const like = takeover_ && before != nullptr ? &before->jobs() : nullptr;
+    if (auto same = run_->check_same(*before, kept); !same) return same;
+    if (auto called = before->check_wakes(told); !called) return called;
+    const auto taken = run_->take(next_, true);
+    if (!taken) return Unexpected{taken.error()};
+    return *taken ? Result<void>() : decides_before(now);
+  }
+  static Unexpected decides_before(Time now) {
+    return unexpected("the policy decides before " + instant(now) + " when it knows of jobs that come then");
+  }
+
+  // A table of all jobs that came and are not forgotten, and of those that are still announced for later, and the
+  // history over it. False: its policy would have decided otherwise. `before`: the run until now, if any.
+  Result<bool> repeat_all(const detail::OnlineRun* before, Time now) {
+    if (before != nullptr) names_ = nullptr;
+    const detail::OnlineRun* const names = before != nullptr ? before : names_.get();
+    const JobTable* const like = takeover_ && names != nullptr ? &names->jobs() : nullptr;
     auto table = table_of(like, now);
     if (!table) return Unexpected{table.error()};
-    if (table->size() == 0) return {};
+    if (table->size() == 0) return true;
     const bool is_open = growth_.takes_new_jobs && table->size() == submitted_.size();
     const std::uint32_t spare = is_open ? std::max(table->size(), least_spare) : 0;
     run_ = std::make_unique<detail::OnlineRun>(*std::move(table), spare, like, cluster_, options_, failures());
-    if (auto opened = run_->open(make_, cluster_, takeover_.has_value()); !opened) return opened;
-    if (auto repeated = repeat_steps(); !repeated || !forgets) return repeated;
-    const auto same = run_->check_same(*before, kept);
-    return same ? before->check_wakes(told) : same;
+    if (auto opened = run_->open(make_, cluster_, takeover_.has_value()); !opened) return Unexpected{opened.error()};
+    return repeat_steps();
   }
 
   bool is_time_to_forget(const JobTable& jobs) {
@@ -382,13 +407,14 @@ class OnlineScheduler {
   }
 
   // Those up to the last takeover are followed, since what decided them was forgotten.
-  Result<void> repeat_steps() {
+  Result<bool> repeat_steps() {
     for (std::size_t i = 0; i < followed_; ++i) run_->follow(steps_[i]);
     if (takeover_) run_->continue_from(*takeover_);
     for (std::size_t i = followed_; i < steps_.size(); ++i) {
-      if (auto repeated = run_->repeat(steps_[i]); !repeated) return repeated;
+      const auto repeated = run_->repeat(steps_[i]);
+      if (!repeated || !*repeated) return repeated;
     }
-    return {};
+    return true;
   }
 
   [[nodiscard]] Result<JobTable> table_of(const JobTable* like, Time now) {
@@ -510,6 +536,7 @@ class OnlineScheduler {
   detail::OnlineStep next_;
   std::vector<detail::OnlineStep> steps_;
   std::optional<detail::OnlineRun::Takeover> takeover_;  // the last
+  std::unique_ptr<detail::OnlineRun> names_;             // the last run, while there is no job: it numbers owners
   std::size_t followed_ = 0;                             // steps before it
   std::optional<Time> last_;                             // decision
   bool failed_ = false;

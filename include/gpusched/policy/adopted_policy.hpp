@@ -17,7 +17,7 @@ namespace gpusched {
 /// knows nothing of jobs that are over. A running job that it would not have started yet stays unknown to it: such a
 /// job keeps its nodes until it ends, which the policy sees as a node that comes back, and comes to the policy as a new
 /// job if it loses them. Where the policy places all jobs afresh at every event (AnyPolicy::places_afresh), it is
-/// preempted instead.
+/// preempted instead. One that decided until now can leave it what it knows of jobs that are over.
 class AdoptedPolicy {
  public:
   /// A policy that was never asked.
@@ -32,12 +32,14 @@ class AdoptedPolicy {
   /// Running jobs that it does not know.
   [[nodiscard]] std::size_t unknown() const { return unknown_.size(); }
 
-  /// Takes over at the instant of `view`, before any command of it, and decides. Precondition: the policy was never
-  /// asked. O(jobs of the table), and a decision for each job that runs.
-  void adopt(const OracleView& view, Decision& decision) {
+  /// Takes over at the instant of `view`, before any command of it, and decides. `before`: who decided until now
+  /// (AnyPolicy::inherit), or null. Precondition: the policy was never asked. O(jobs of the table), and a decision for
+  /// each job that runs.
+  void adopt(const OracleView& view, Decision& decision, const AdoptedPolicy* before = nullptr) {
     detail::Rehearsal rehearsal(view);
     rehearsal.play(policy_);
     policy_.adopt(view);
+    if (before != nullptr) policy_.inherit(before->policy_, view);
     for (const JobId job : rehearsal.unknown()) {
       NodeId node = no_node;
       view.for_each_grant(job, [&node](const Grant& grant) { node = grant.node; });

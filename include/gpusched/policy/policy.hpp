@@ -56,6 +56,10 @@ class AnyPolicy {
   /// What it has a member `void adopt(const View&)` for: it took over, rehearsed who runs (AdoptedPolicy), and is shown
   /// where they truly are. Others learn that by themselves.
   void adopt(const View& view) { self_->adopt(view); }
+  /// What it has a member `void inherit(const P& before, const View&)` for: after adopt() it is given what `before`, a
+  /// policy of the same kind that decided until this instant, knows of jobs that are over. Owners and demands have the
+  /// numbers that they had; jobs do not. False where it has none, or is of another kind.
+  bool inherit(const AnyPolicy& before, const View& view) { return self_->inherit(*before.self_, view); }
   /// True where it has a constant `places_afresh`: it places all jobs at every event, from a memory of its own.
   [[nodiscard]] bool places_afresh() const { return self_->places_afresh(); }
   /// What the policy tells of its run, where it has a member `std::string notes() const`; else nothing.
@@ -72,6 +76,7 @@ class AnyPolicy {
     [[nodiscard]] virtual std::string notes() const = 0;
     [[nodiscard]] virtual bool places_afresh() const = 0;
     virtual void adopt(const View& view) = 0;
+    virtual bool inherit(const Concept& before, const View& view) = 0;
     virtual void decide(const OracleView& view, Decision& decision) = 0;
   };
 
@@ -97,6 +102,15 @@ class AnyPolicy {
     }
     void adopt(const View& view) override {
       if constexpr (requires { policy.adopt(view); }) policy.adopt(view);
+    }
+    bool inherit(const Concept& before, const View& view) override {
+      if constexpr (requires { policy.inherit(policy, view); }) {
+        const auto* const same = dynamic_cast<const Model*>(&before);
+        if (same != nullptr) policy.inherit(same->policy, view);
+        return same != nullptr;
+      } else {
+        return false;
+      }
     }
     void decide(const OracleView& view, Decision& decision) override { policy.decide(view, decision); }
     P policy;

@@ -18,6 +18,11 @@ class DecayingUsage {
     settle(now);
     held_ += change;
   }
+  /// Uses what `before` did until now, and holds what it holds itself.
+  void inherit(const DecayingUsage& before, Time now) {
+    used_ = before.at(now);
+    settled_ = now;
+  }
   /// GPU-seconds used until `now`, decayed.
   [[nodiscard]] double at(Time now) const {
     if (held_ == 0 && used_ == 0) return 0;  // before the first hold, which may be long before time 0

@@ -37,6 +37,13 @@ std::int64_t Lsf::priority_now(std::uint32_t owner, Time now) {
   return priority.value;
 }
 
+void Lsf::inherit(const Lsf& before, const View& view) {
+  for (std::uint32_t owner = 0; owner < before.accounts_.size(); ++owner) {
+    accounts_[owner].past.inherit(before.accounts_[owner].past, view.now());
+  }
+  priorities_ = {};
+}
+
 // "A tenth after history_hours" as a half-life.
 double Lsf::half_life_s() const { return options_.history_hours * 3600 * std::log10(2.0); }
 

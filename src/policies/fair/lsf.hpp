@@ -40,6 +40,8 @@ class Lsf {
   void started(const View& view, JobId job, std::uint32_t owner) { hold(view, job, owner, +1); }
   void left(const View& view, JobId job, std::uint32_t owner) { hold(view, job, owner, -1); }
 
+  /// What owners used; see AnyPolicy.
+  void inherit(const Lsf& before, const View& view);
   /// The owner's priority as defined above.
   [[nodiscard]] double dynamic_priority(std::uint32_t owner, Time now) const;
 

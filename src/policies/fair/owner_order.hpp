@@ -26,6 +26,7 @@ namespace gpusched {
 ///     void queued(const View&, JobId, std::uint32_t owner);  if any: the job began to wait
 ///     void withdrawn(const View&, JobId, std::uint32_t owner);  if any: it waits no more, and did not start
 ///     void left(const View&, JobId, std::uint32_t owner);    if any: the job gave back its GPUs
+///     void inherit(const Accounts& before, const View&);     if any; see AnyPolicy
 ///
 /// Scores may change with time. They then have bounds, without which all owners would be looked at each time:
 ///
@@ -48,6 +49,9 @@ class OwnerOrder {
       reorder(view, owner);
     });
   }
+
+  void inherit(const OwnerOrder& before, const View& view) requires requires(Accounts of) { of.inherit(of, view); }
+  { accounts_.inherit(before.accounts_, view); }
 
  private:
   using Class = RankedClasses::Class;

@@ -232,6 +232,24 @@ void Slurm::preempted(const View& view, Decision& decision, JobId job) {
   waiting_.push(view, job, party_of(view, job), 0, ByPriority(this, &view));
 }
 
+void Slurm::inherit(const Slurm& before, const View& view) {
+  options_.owners.insert(before.options_.owners.begin(), before.options_.owners.end());
+  options_.most_qos = std::max(options_.most_qos, before.options_.most_qos);
+  add_shares();
+  used_.resize(std::max(used_.size(), before.used_.size()), DecayingUsage(options_.half_life_s));
+  for (std::size_t owner = 0; owner < before.used_.size(); ++owner) {
+    used_[owner].inherit(before.used_[owner], view.now());
+  }
+  all_.inherit(before.all_, view.now());
+  shares_now_.clear();
+}
+
+void Slurm::add_shares() {
+  share_sum_milli_ = 0;
+  for (const std::uint32_t owner : options_.owners) share_sum_milli_ += options_.shares.milli(owner);
+  share_sum_milli_ = std::max<std::int64_t>(share_sum_milli_, 1);
+}
+
 void Slurm::account(const View& view, const Event& event) {
   if (event.kind == EventKind::start) hold(view, event.job, +1);
   const bool stops = leaves_cluster(event.kind);
@@ -249,7 +267,7 @@ double Slurm::fair_share(std::uint32_t owner, Time now) const {
 }
 
 double Slurm::part(std::uint32_t owner) const {
-  return static_cast<double>(options_.shares.milli(owner)) / static_cast<double>(options_.share_sum_milli);
+  return static_cast<double>(options_.shares.milli(owner)) / static_cast<double>(share_sum_milli_);
 }
 
 SlurmTerms Slurm::terms(const View& view, JobId job, double fair_share_factor) const {
@@ -344,7 +362,7 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
   if (!column) return Unexpected{column.error()};
   Slurm::Options options{.column = *column,
                          .shares = OwnerWeights(parameters.list("weights")),
-                         .share_sum_milli = 0,
+                         .owners = {},
                          .weight_age = parameters.number("weight_age"),
                          .weight_fair_share = parameters.number("weight_fair_share"),
                          .weight_size = parameters.number("weight_size"),
@@ -360,15 +378,13 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
   auto preemption = preemption_rules(parameters, *context.jobs);
   if (!preemption) return unexpected("policy slurm: " + preemption.error().message);
   options.preemption = *std::move(preemption);
-  std::set<std::uint32_t> owners;
   const JobTable& jobs = *context.jobs;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
-    owners.insert(owner_of(*column, jobs, job));
+    if (jobs.submit(job) == Time::max()) continue;  // a spare row of GrowingJobs, which is no job yet
+    options.owners.insert(owner_of(*column, jobs, job));
     options.most_qos = std::max(options.most_qos, jobs.priority(job));
   }
-  for (const std::uint32_t owner : owners) options.share_sum_milli += options.shares.milli(owner);
-  options.share_sum_milli = std::max<std::int64_t>(options.share_sum_milli, 1);
   return Slurm(std::move(options));
 }
 
@@ -452,7 +468,8 @@ PolicyInfo slurm_info() {
                       .fallback = 500.0,
                       .meaning = "slurm+easy: most jobs that a pass considers, the highest priorities first",
                       .least = 1,
-                      .most = 1e9},
+                      .most = 1e9,
+                      .is_count = true},
                      {.name = "bf_interval_s",
                       .fallback = 30.0,
                       .meaning = "slurm+easy: least time between two passes (bf_interval)",

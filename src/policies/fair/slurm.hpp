@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -53,7 +54,7 @@ class Slurm {
   struct Options {
     OwnerColumn column = OwnerColumn::user;
     OwnerWeights shares = {};
-    std::int64_t share_sum_milli = 1000;  ///< of all owners that have jobs
+    std::set<std::uint32_t> owners = {};  ///< that have jobs, who divide the shares between them
     double weight_age = 1000;
     double weight_fair_share = 10000;
     double weight_size = 1000;
@@ -81,6 +82,7 @@ class Slurm {
     tiers_.push_back(1);  // of the others
     std::sort(tiers_.begin(), tiers_.end());
     tiers_.erase(std::unique(tiers_.begin(), tiers_.end()), tiers_.end());
+    add_shares();
   }
 
   [[nodiscard]] std::string_view name() const { return "slurm"; }
@@ -103,6 +105,8 @@ class Slurm {
   void started(const View& view, JobId job);
   /// The decision preempted this running job without being asked to: it waits again, or is cancelled.
   void preempted(const View& view, Decision& decision, JobId job);
+  /// Owners, and what they used; see AnyPolicy.
+  void inherit(const Slurm& before, const View& view);
   /// Who may preempt whom.
   [[nodiscard]] SlurmPreemption& preemption() { return preemption_; }
 
@@ -127,6 +131,7 @@ class Slurm {
     std::uint32_t partition = 0;
   };
 
+  void add_shares();
   void take_in(const View& view, Decision& decision);
   void push_all(const View& view, std::vector<JobId>& jobs);
   void stop_those_due(const View& view, Decision& decision, const Hooks& hooks);
@@ -159,6 +164,7 @@ class Slurm {
   RankedClasses waiting_;
   std::vector<DecayingUsage> used_;   // [owner]
   std::vector<ShareNow> shares_now_;  // [owner]
+  std::int64_t share_sum_milli_ = 1;  // of all owners
   DecayingUsage all_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t>, std::uint32_t>
       party_numbers_;

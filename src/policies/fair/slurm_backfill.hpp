@@ -41,6 +41,12 @@ class SlurmBackfill {
   [[nodiscard]] std::string_view name() const { return "slurm+easy"; }
   [[nodiscard]] bool clairvoyant() const { return ends_.clairvoyant(); }
   void decide(const OracleView& view, Decision& decision);
+  /// Usage, and when the next pass may be; see AnyPolicy.
+  void inherit(const SlurmBackfill& before, const View& view) {
+    slurm_.inherit(before.slurm_, view);
+    next_pass_ = before.next_pass_;
+    changed_ = before.changed_;
+  }
 
  private:
   void backfill(const OracleView& view, Decision& decision);

@@ -100,6 +100,8 @@ class PerOwner {
     if (owner >= values_.size()) values_.resize(owner + 1, fresh_);
     return values_[owner];
   }
+  /// Owners from this number on have no value yet.
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(values_.size()); }
 
  private:
   T fresh_{};

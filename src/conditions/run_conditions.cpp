@@ -72,7 +72,7 @@ Result<void> load_failures(const ConditionOptions& options, const JobTable& jobs
                            std::uint64_t seed, RunConditions& conditions) {
   if (options.failures.empty()) return {};
   if (auto done = check_nodes("failures.file", "could fail", cluster, options.placement); !done) return done;
-  auto failures = read_failures(options.failures, cluster, jobs.size() == 0 ? Time{} : jobs.submit(JobId{0}), seed);
+  auto failures = read_failures(options.failures, cluster, jobs.size() == 0 ? Time{} : jobs.trace_begin(), seed);
   if (!failures) return Unexpected{failures.error()};
   conditions.failures = *std::move(failures);
   return {};

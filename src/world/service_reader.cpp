@@ -437,6 +437,7 @@ Result<ServicesOfFile> parse_services(std::string_view text, const std::string& 
 Result<JobTable> with_replicas(const JobTable& jobs, const ServicesOfFile& services) {
   JobTableBuilder builder;
   builder.reserve(jobs.size() + services.model.rows());
+  builder.keep_clock_of(jobs);
   const Time submit = jobs.size() == 0 ? Time{} : jobs.submit(JobId{0});
   for (std::size_t i = 0; i < services.rows.size(); ++i) {
     const ReplicaRow& row = services.rows[i];

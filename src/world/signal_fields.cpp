@@ -24,7 +24,7 @@ std::string read_signal_options(JsonFields& own, const JobTable& jobs, SignalOpt
   own.read("from_h", from_h, 0, 1e6);
   if (own.has("from_h") && !with_jobs) own.refuse("from_h", "\"begins\": \"with_jobs\" beside it");
   options.from = from_seconds(from_h * 3600);
-  if (with_jobs) options.begins_at = jobs.size() == 0 ? Time{} : jobs.submit(JobId{0});
+  if (with_jobs) options.begins_at = jobs.size() == 0 ? Time{} : jobs.trace_begin();
   return name;
 }
 

@@ -187,6 +187,7 @@ void add_tasks(const StudySpec& study, const TaskRow& row, Time submit, JobTable
 Result<JobTable> with_tasks(const JobTable& jobs, const StudiesOfFile& studies) {
   JobTableBuilder builder;
   builder.reserve(jobs.size() + studies.model.end_row());
+  builder.keep_clock_of(jobs);
   TableRecord record_of(jobs);
   const std::uint32_t replicas = jobs.replicas();
   for (std::uint32_t i = 0; i < replicas; ++i) builder.add(record_of(JobId{i}));

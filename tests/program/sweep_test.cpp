@@ -207,6 +207,23 @@ TEST_F(SweepProgram, ARunThatCannotBeIsRecordedWithItsReason) {
   EXPECT_THAT(outcome.err, HasSubstr("note: run 4 (cluster 2, window.first_job 7): window: asks for jobs 7"));
 }
 
+// As under evaluate: job 6 comes six hours after the trace's first, when the signal has stepped up.
+TEST_F(SweepProgram, WindowsKeepTheClockThatSignalsAreOn) {
+  std::string jobs = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
+  for (int i = 0; i < 12; ++i) jobs += std::to_string(i) + "," + std::to_string(3600 * i) + ",3600,1,1000\n";
+  const std::string trace = folder_.write("jobs.csv", jobs);
+  folder_.write("s.csv", "time_s,g\n0,100\n21600,700\n");
+  const std::string power = folder_.write("p.json", R"({"gpus": {"any": {"idle_w": 0, "full_w": 1000}},
+    "carbon": {"file": "s.csv", "column": "g", "unit": "g/kWh", "begins": "with_jobs"}})");
+  const std::string sweep = file(R"({"base": {"trace": ")" + trace + R"(", "policy": "fifo", "cluster": "1x1",
+    "power": ")" + power + R"(", "window": {"jobs": 6}}, "grid": {"window.first_job": [0, 6]}})");
+  EXPECT_EQ(run("sweep " + sweep + " --out " + out()).code, 0);
+  const auto rows = rows_of(csv());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(std::stod(rows[0].at("carbon_kg")), 0.6);
+  EXPECT_DOUBLE_EQ(std::stod(rows[1].at("carbon_kg")), 4.2);
+}
+
 TEST_F(SweepProgram, ATraceThatCannotBeReadFailsItsRunsAlone) {
   const std::string bad = folder_.write("bad.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,x,1,1,1000\n");
   const std::string sweep = file(R"({"base": {"policy": "fifo", "cluster": "2"}, "grid": {"trace": [")" + bad +

@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +74,8 @@ class JobTable {
   [[nodiscard]] const Dependencies& dependencies() const { return dependencies_; }
   /// Which jobs are waited for: those of successors().of(job) wait for the end of `job`.
   [[nodiscard]] const Dependencies& successors() const { return successors_; }
+  /// The first submission of the trace whose slice this is, on whose clock its jobs are. Precondition: not empty.
+  [[nodiscard]] Time trace_begin() const { return trace_begin_.value_or(submit(JobId{0})); }
   /// Number of attempts, >= 1.
   [[nodiscard]] std::uint32_t attempts(JobId job) const {
     if (attempt_begin_.empty()) return 1;
@@ -157,6 +160,7 @@ class JobTable {
     cut(part.priority_, priority_);
     for (std::uint32_t i = 0; i < in_front; ++i) part.submit_[i] = part.submit_[in_front];
     if (arrival_scale != 1.0) part.scale_arrivals(arrival_scale);
+    if (size() > 0) part.trace_begin_ = trace_begin();
     part.dependencies_ = dependencies_.slice(first, count, in_front);
     part.successors_ = part.dependencies_.reversed();
     if (has_attempts()) {
@@ -229,6 +233,7 @@ class JobTable {
     text_begin_.push_back(text_.size());
   }
 
+  std::optional<Time> trace_begin_;  // of the trace that this was cut from; none: this is no part of one
   std::uint32_t replicas_ = 0, in_front_ = 0;
   std::vector<Time> submit_, work_;
   std::vector<std::uint32_t> shape_;
@@ -322,6 +327,10 @@ class JobTableBuilder {
     add_id(job.id, row);
   }
 
+  /// The table is one of the jobs of `jobs`, and on the clock of the same trace (JobTable::trace_begin).
+  void keep_clock_of(const JobTable& jobs) {
+    if (jobs.size() > 0) table_.trace_begin_ = jobs.trace_begin();
+  }
   /// The rows so far are replicas of services (JobTable::replicas) and stay in front. Precondition: nothing is
   /// submitted before them.
   void end_replicas() { table_.replicas_ = table_.in_front_ = size(); }

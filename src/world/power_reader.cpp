@@ -165,8 +165,15 @@ class PowerBuilder {
       families.read_nested(name, entry, [&](JsonFields& by_type) {
         if (!entry.is_object()) return;
         for (const auto& [type_name, value] : entry.items()) {
-          if (type_named(type_name) == no_index) absent_types.push_back(type_name);
-          if (by_type.good()) read_family(by_type, family, type_name, value);
+          const bool is_any = type_name == any_type;
+          if (!is_any && type_named(type_name) == no_index) absent_types.push_back(type_name);
+          if (!is_any && by_type.good()) read_family(by_type, family, type_named(type_name), type_name, value);
+          if (is_any && by_type.good()) read_family(by_type, family, no_index, type_name, value);  // whether it can be
+          for (std::uint32_t type = 0; is_any && type < types(); ++type) {
+            if (by_type.good() && !entry.contains(cluster_.gpu_types[type])) {
+              read_family(by_type, family, type, type_name, value);
+            }
+          }
         }
       });
     });
@@ -174,8 +181,8 @@ class PowerBuilder {
     note_absent("/families", absent_types, cluster_.gpu_types, "node");
   }
 
-  void read_family(JsonFields& by_type, std::uint32_t family, const std::string& type_name, const Json& value) {
-    const std::uint32_t type = type_named(type_name);
+  void read_family(JsonFields& by_type, std::uint32_t family, std::uint32_t type, const std::string& type_name,
+                   const Json& value) {
     FamilyPower nobodys;
     FamilyPower& power = family != no_index && type != no_index ? model().families[family * types() + type] : nobodys;
     const double idle_w = type == no_index ? 0 : model().gpus[type].load.idle_w;
@@ -273,16 +280,16 @@ class PowerBuilder {
 
   void read_losses(JsonFields& fields) {
     PowerLosses& losses = model().losses;
-    double pue = 1, per_node_w = 0;
+    double pue = 1;
     fields.read("pue", pue, 1, 10);
     losses.gain = pue - 1;
     if (fields.has("pue") && fields.has("losses")) fields.fail("pue", "expected none beside losses");
     fields.read_object("losses", [&](JsonFields& own) {
       own.read("gain", losses.gain, 0, 10);
       own.read("fixed_w", losses.fixed_w, 0, most_cap_watts);
-      own.read("fixed_w_per_node", per_node_w, 0, most_watts);
+      own.read("fixed_w_per_node", lost_per_node_w_, 0, most_watts);
     });
-    losses.fixed_w += per_node_w * static_cast<double>(cluster_.nodes.size());
+    losses.fixed_w += lost_per_node_w_ * static_cast<double>(cluster_.nodes.size());
   }
 
   // ---- signals ----
@@ -316,6 +323,9 @@ class PowerBuilder {
         if (takes(own, node, is_taken)) model().place_of[node] = number;
       }
     });
+    for (const std::uint32_t number : model().place_of) {
+      if (number > 0) model().places[number].fixed_w += lost_per_node_w_;
+    }
   }
 
   // Their numbers by `nodes` (names or numbers) and `racks` (numbers); all without either.
@@ -465,6 +475,7 @@ class PowerBuilder {
   const Cluster& cluster_;
   const JobTable& jobs_;
   bool is_measured_;
+  double lost_per_node_w_ = 0;
   std::map<std::string, std::uint32_t> nodes_by_name_;
   PowerOfRun power_;
   std::vector<bool> is_rented_;  // by node

@@ -386,6 +386,23 @@ TEST(PowerCaps, TheMostWorkPerWattIsKept) {
   EXPECT_EQ(engine.power().peak_mw(), 300'000);
 }
 
+// The second job has to be slowed for its own node, which is enough for both: whichever cap the file names first.
+TEST(PowerCaps, NarrowCapsSlowFirst) {
+  for (const bool is_wide_first : {false, true}) {
+    const JobTable jobs =
+        table_of({{.work = 3600, .gpus = 2, .priority = 1}, {.work = 3600, .gpus = 2, .priority = 2}});
+    PowerModel model = of_gpus(2, 0, 250);
+    model.gpus[0].limits = {{.limit_w = 150, .draw = 0.6, .speed = 800'000}, {.limit_w = 250}};
+    model.rule = CapRule::priority;
+    const PowerCap wide{.watts = Signal(900), .nodes = {}}, narrow{.watts = Signal(400), .nodes = {1}};
+    model.caps = {is_wide_first ? wide : narrow, is_wide_first ? narrow : wide};
+    Engine engine(jobs, Cluster::homogeneous(2, 2), {}, {.power = &model});
+    run_to_end(engine);
+    EXPECT_EQ(engine.end(JobId{0}), whole_seconds(3600));
+    EXPECT_EQ(engine.end(JobId{1}), whole_seconds(4500));
+  }
+}
+
 // A slow reference: at every instant it takes the grants of all running jobs and adds up what each node draws; between
 // them it walks through the steps of the signals and lets nodes fall asleep and wake.
 class SlowMeter {

@@ -61,7 +61,7 @@ TEST_F(PowerReader, EveryKeyReachesTheModel) {
   const auto power = read(R"({
     "gpus": {"any": {"idle_w": 20, "full_w": 80}, "V100": {"idle_w": 30, "full_w": 300, "load": "sqrt",
              "limits": [{"limit_w": 150, "draw": 0.5, "speed": 0.75}, {"limit_w": 300}]}},
-    "families": {"bert": {"V100": {"full_w": 280, "busy_share": 0.9}}},
+    "families": {"bert": {"any": {"full_w": 70}, "V100": {"full_w": 280, "busy_share": 0.9}}},
     "nodes": {"base_w": 150, "cpus": 2, "cpu": {"idle_w": 20, "full_w": 205},
               "of": {"T4": {"base_w": 200, "sleep": {"after_s": 600, "asleep_w": 10, "wake_s": 120, "wake_j": 30000}}}},
     "losses": {"gain": 0.25, "fixed_w": 100, "fixed_w_per_node": 5},
@@ -80,7 +80,7 @@ TEST_F(PowerReader, EveryKeyReachesTheModel) {
   const std::uint32_t bert = jobs_.families().find("bert");
   EXPECT_EQ(model.full_w(bert, 0), 280);
   EXPECT_EQ(model.busy_share(bert, 0), 0.9);
-  EXPECT_EQ(model.full_w(bert, 1), 80);
+  EXPECT_EQ(model.full_w(bert, 1), 70);
   const NodePower &of_v100 = model.kinds[model.kind_of[0]], &of_t4 = model.kinds[model.kind_of[2]];
   EXPECT_EQ(of_v100.base_w, 150);
   EXPECT_EQ(of_v100.cpus, 2u);
@@ -90,6 +90,7 @@ TEST_F(PowerReader, EveryKeyReachesTheModel) {
   EXPECT_EQ(of_t4.sleep.wake, whole_seconds(120));
   EXPECT_EQ(model.losses.gain, 0.25);
   EXPECT_EQ(model.losses.fixed_w, 120);
+  EXPECT_EQ(model.places[1].fixed_w, 10);  // of its two nodes
   EXPECT_EQ(model.places[0].carbon_g_per_kwh.at(whole_seconds(3600)), 300);
   EXPECT_EQ(model.places[0].usd_per_mwh.at(whole_seconds(7199)), 50);
   EXPECT_EQ(model.places[0].usd_per_mwh.at(whole_seconds(7200)), -10);

@@ -99,6 +99,7 @@ struct PowerLosses {
 struct PowerPlace {
   Signal carbon_g_per_kwh = {};  ///< emitted, grams of CO2 equivalent
   Signal usd_per_mwh = {};       ///< paid; may be negative
+  double fixed_w = 0;            ///< of PowerLosses::fixed_w, what is lost there; the rest is lost at the first place
 };
 
 /// What GPUs of a node cost beside electricity.

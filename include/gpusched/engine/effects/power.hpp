@@ -45,6 +45,7 @@ class Power {
     limits_.assign(world.jobs.size(), static_cast<std::uint8_t>(table().top()));
     levels_ = limits_;
     places_.resize(std::max<std::size_t>(1, model_->places.size()));
+    for (std::uint32_t number = 0; number < places_.size(); ++number) places_[number].fixed_mw = fixed_at(number);
     caps_ = PowerCaps(*model_, static_cast<std::uint32_t>(nodes_.size()), table().top());
     if (world.inputs.keeps_power_levels) levels_over_time_.emplace(model_->caps.size());
   }
@@ -332,7 +333,8 @@ class Power {
   struct Meter {
     Mark since;
     std::int64_t mw = 0, rent = 0;
-    Mark now;  // of the place, as it was asked for last
+    std::int64_t fixed_mw = 0;  // losses, whatever is drawn
+    Mark now;                   // of the place, as it was asked for last
     std::size_t carbon_step = 0, price_step = 0;
   };
   struct Timer {
@@ -405,9 +407,16 @@ class Power {
     return std::llround(model_->losses.gain * static_cast<double>(mw));
   }
 
-  // Losses that do not depend on the draw are at the first place.
+  // Losses at a place that do not depend on the draw.
+  [[nodiscard]] std::int64_t fixed_at(std::uint32_t number) const {
+    const auto of_place = [this](std::size_t at) { return DrawTable::milliwatts(model_->places[at].fixed_w); };
+    if (number > 0) return of_place(number);
+    std::int64_t rest = DrawTable::milliwatts(model_->losses.fixed_w);
+    for (std::size_t other = 1; other < model_->places.size(); ++other) rest -= of_place(other);
+    return rest;
+  }
   [[nodiscard]] std::int64_t lost_at(std::uint32_t number) const {
-    return lost_mw(places_[number].mw) + (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
+    return lost_mw(places_[number].mw) + places_[number].fixed_mw;
   }
 
   // What the meter shows at `now`, since the run began.

@@ -436,7 +436,12 @@ class PowerCaps {
         return state.queue_place(b.job) < state.queue_place(a.job);
       });
     }
-    std::sort(marked_.begin(), marked_.end());
+    // Caps of fewer nodes first: whoever is slowed below one saves below those around it, too.
+    const auto size = [this](std::uint32_t number) {
+      return caps_[number].nodes.empty() ? caps_of_.size() : caps_[number].nodes.size();
+    };
+    std::sort(marked_.begin(), marked_.end(),
+              [&size](std::uint32_t a, std::uint32_t b) { return std::pair(size(a), a) < std::pair(size(b), b); });
     for (const std::uint32_t number : marked_) {
       caps_[number].jobs.clear();
       caps_[number].saved_mw = 0;

@@ -27,7 +27,7 @@ void SlowWorld::start(const ToldCommand& command) {
     job.curve_phase = it->phase_at(Time{job.work_left}, table_->attempt_work(id, job.attempt));
   }
   Time waits = storage_.active() ? storage_.enter(id, nodes_of(id), now_) : Time{};
-  waits = std::max(waits, wake(id));
+  waits = waits + wake(id);
   begin_costs(id, waits);
   job.run.rate = rate_now(id);
   job.run.rests = storage_.active() && storage_.waits(id);
@@ -95,7 +95,7 @@ void SlowWorld::move(const ToldCommand& command) {
     storage_.leave(id, left, now_);
     waits = storage_.enter(id, entered, now_);
   }
-  waits = std::max(waits, wake(id));
+  waits = waits + wake(id);
   if (rate_now(id) != job.run.rate || (counts_costs() && working_rate(id) != job.run.cost_rate)) settle(id);
   adapt_costs(id);
   if (counts_costs() && (waits.us > 0 || std::exchange(job.run.has_waited, false))) {

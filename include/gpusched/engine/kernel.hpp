@@ -671,7 +671,7 @@ class Kernel : public SavedStates {
     if (state.occupancy.active()) take_seats(job);
     Time waits{};
     call([this, &waits, &job](auto& effect) {
-      if constexpr (requires { effect.begin(*this, job); }) waits = std::max(waits, effect.begin(*this, job));
+      if constexpr (requires { effect.begin(*this, job); }) waits = later_by(waits, effect.begin(*this, job));
     });
     return waits;
   }
@@ -687,7 +687,7 @@ class Kernel : public SavedStates {
     Time waits{};
     call([this, &waits, &job, &before, &may_wait](auto& effect) {
       if constexpr (requires { effect.moved(*this, job, before); }) {
-        waits = std::max(waits, effect.moved(*this, job, before));
+        waits = later_by(waits, effect.moved(*this, job, before));
         may_wait = true;
       }
     });

@@ -34,7 +34,8 @@ struct EffectWorld {
 ///   void happen(kernel)                     one thing happens; precondition: next_time() is now
 ///   bool holds_back(kernel, job)            a submitted job may not join its queue yet
 ///   void joins(kernel, job)                 a job joins its queue for the first time
-///   Time begin(kernel, job)                 a run begins on its nodes; returns how long they are not ready
+///   Time begin(kernel, job)                 a run begins on its nodes; returns how long they are not ready, behind
+///                                           what other effects do: a node wakes, then makes a container
 ///   Time moved(kernel, job, before)         the same of a running job that left the nodes `before` for others
 ///   void end(kernel, job, why)              a run ends; its nodes can still be asked for (Occupancy)
 ///   void ended(kernel, job)                 a job is done for good

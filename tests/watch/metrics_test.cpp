@@ -86,6 +86,23 @@ TEST(Metrics, FinishTimeRatiosCompareWithAnEqualShare) {
   EXPECT_DOUBLE_EQ(*m.jain_fairness, sum * sum / (4 * squares));
 }
 
+// Who is held back by a limit asks for GPUs as one that waits for them does.
+TEST(Metrics, FinishTimeRatiosDoNotDependOnWhatLetsJobsWait) {
+  Cluster limited = Cluster::pool(1);
+  limited.limits = {{.per = LimitOwner::all, .most = {.jobs = 1}}};
+  for (const std::vector<Row>& rows :
+       {std::vector<Row>(6, Row{0, 100, 1}), std::vector<Row>{{0, 100, 1}, {10, 20, 1}, {30, 5, 1}, {200, 5, 1}}}) {
+    const WatchedRun free(rows, Cluster::pool(1), Fifo{}), held(rows, limited, Fifo{});
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      EXPECT_DOUBLE_EQ(*finish_time_ratio(held.engine, held.log, JobId{i}),
+                       *finish_time_ratio(free.engine, free.log, JobId{i}))
+          << i;
+    }
+  }
+  const WatchedRun six(std::vector<Row>(6, Row{0, 100, 1}), limited, Fifo{});
+  EXPECT_DOUBLE_EQ(*compute_metrics(six.engine, six.log).max_finish_time_ratio, 6 / 3.5);
+}
+
 TEST(Metrics, AJobWithoutWorkHasNoFinishTimeRatio) {
   const WatchedRun run({{0, 0, 1}, {0, 5, 1}}, Cluster::pool(2), Fifo{});
   EXPECT_FALSE(finish_time_ratio(run.engine, run.log, JobId{0}).has_value());

@@ -272,6 +272,11 @@ class View {
   [[nodiscard]] std::uint32_t limit_of(JobId job) const {
     return state_->limits().holds(job) ? state_->limits().barring_rule(job) : no_index;
   }
+  /// Whether some limit may hold jobs back, and whether one holds this one.
+  /// \{
+  [[nodiscard]] bool has_limits() const { return state_->limits().active(); }
+  [[nodiscard]] bool is_held_back(JobId job) const { return state_->limits().holds(job); }
+  /// \}
   /// What limits hold back: jobs that are in no queue.
   [[nodiscard]] const HeldBack& held_back() const { return state_->limits().held_back(); }
   /// Jobs submitted so far: those of id below it. Those that wait for others, or are held back, are among them, and

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -38,20 +39,26 @@ class RunLog {
   /// Follows the events of an instant.
   void observe(const OracleView& view, std::span<const Event> events) {
     if (contention_us_.empty()) begin(view, events);
+    if (view.has_limits()) take_in_barred(view);
     pass_time(view.now());
     for (const Event& event : events) {
       if (!concerns_job(event.kind)) continue;
       const auto asked = [&view, &event] { return view.at(event).shape(event.job).gpu_milli(); };
       switch (event.kind) {
-        case EventKind::submit: submit(event.job, asked()); break;
+        case EventKind::submit:
+          submit(event.job, asked(), view.now() - view.submit(event.job));
+          ++waiting_;
+          break;
         case EventKind::finish: finish(event.job, asked(), view.released_gpu_milli(event.job)); break;
         case EventKind::withdraw:
-          finish(event.job, asked(), 0);
+          if (stays(view, event.job)) {
+            held_back_[index(event.job)] = asked();
+          } else {
+            finish(event.job, asked(), 0);
+          }
           --waiting_;
           break;
-        case EventKind::refuse:
-          if (span_.measures(event.job)) at_end_ = sums_;
-          break;
+        case EventKind::refuse: refuse(event.job); break;
         case EventKind::retry:
         case EventKind::kill:
         case EventKind::preempt:
@@ -123,10 +130,52 @@ class RunLog {
         [this] { at_begin_ = sums_; });
   }
 
-  void submit(JobId job, MilliGpu gpus) {
+  // A limit took the job out of its queue, and may have let it in again since.
+  static bool stays(const View& view, JobId job) {
+    const JobPhase phase = view.phase(job);
+    return view.has_limits() && (view.is_held_back(job) || phase == JobPhase::pending || phase == JobPhase::running);
+  }
+
+  // Jobs that a limit holds back since their submission, which is no event. One that follows others, too, counts from
+  // when it is let in.
+  void take_in_barred(const OracleView& view) {
+    listed_ = std::max(listed_, view.jobs().in_front());
+    for (; listed_ < view.job_count() && view.listed(JobId{listed_}) <= view.now(); ++listed_) {
+      const JobId job{listed_};
+      const bool follows_others = !view.jobs().dependencies().of(job).empty();
+      const bool was_no_event = view.listed(job) < view.now() || view.is_held_back(job);
+      if (follows_others || !was_no_event) continue;
+      pass_time(view.listed(job));
+      const MilliGpu asked = view.shape(job).gpu_milli();
+      enter(job, asked, Time{});
+      held_back_[index(job)] = asked;
+    }
+  }
+
+  // `late`: how long ago it came, where it was held back until this first event.
+  void submit(JobId job, MilliGpu gpus, Time late) {
+    if (const auto held = held_back_.find(index(job)); held != held_back_.end()) {
+      demand_ += gpus - held->second;  // its user may have changed that
+      held_back_.erase(held);
+    } else {
+      enter(job, gpus, late);
+    }
+  }
+
+  // It may have been here before.
+  void enter(JobId job, MilliGpu gpus, Time late) {
     demand_ += gpus;
-    ++waiting_;
-    contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];  // it may have been here before
+    double& contention_us = contention_us_[index(job)];
+    contention_us = contended_us_ - (contention_us == 0 ? static_cast<double>(late.us) : contention_us);
+  }
+
+  void refuse(JobId job) {
+    if (const auto held = held_back_.find(index(job)); held != held_back_.end()) {
+      finish(job, held->second, 0);
+      held_back_.erase(held);
+    } else if (span_.measures(job)) {
+      at_end_ = sums_;
+    }
   }
 
   void finish(JobId job, MilliGpu asked, MilliGpu held) {
@@ -155,6 +204,8 @@ class RunLog {
   std::vector<double> contention_us_;
   double contended_us_ = 0;
   MilliGpu capacity_ = 0, demand_ = 0, held_ = 0, withheld_ = 0, idle_ = 0;
+  std::uint32_t listed_ = 0;                     // jobs of lower ids were looked at, where there are limits
+  std::map<std::uint32_t, MilliGpu> held_back_;  // jobs of the system that stand in no queue, and what they ask for
   Sums sums_, at_begin_, at_end_;
   std::int64_t waiting_ = 0, max_waiting_ = 0;
 };

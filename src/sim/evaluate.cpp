@@ -495,8 +495,10 @@ std::vector<std::string> slurm_notes(const EvaluationPlan& plan) {
 std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   std::vector<std::string> notes = slurm_notes(plan);
   for (const EvaluationInput& input : plan.inputs) {
+    std::vector<std::string> of_trace = left_out_lines(input.run.trace.report);
+    if (input.options.sites != nullptr) leave_out_columns_of(*input.options.sites, of_trace);
     for (const auto& lines :
-         {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
+         {of_trace, outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
           input.options.conditions.all_notes(),
           input.options.sites == nullptr ? std::vector<std::string>{} : input.options.sites->notes}) {
       for (const std::string& line : lines) notes.push_back(input.path + ": " + line);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -126,14 +127,22 @@ std::optional<PowerAccount> power_of_sites(const Federation& federation) {
   return sum;
 }
 
-// The bills of jobs where they ran.
+// The bills of jobs where they ran, with the price of the GPUs that they held. None where no site has a meter.
 BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
-  const std::optional<PowerAccount> power = power_of_sites(federation);
+  std::optional<PowerAccount> power = power_of_sites(federation);
   if (!power) return {};
   std::vector<Bill> bills(jobs.size());
   for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {  // replicas are no jobs
     for (SiteId site = 0; site < federation.site_count(); ++site) {
-      if (federation.engine(site).knows_power()) bills[i] += federation.engine(site).bill(JobId{i});
+      const Engine& engine = federation.engine(site);
+      const bool was_there = site == federation.site_of(JobId{i}) || federation.moves(JobId{i}) > 0;
+      if (engine.knows_power()) bills[i] += engine.bill(JobId{i});
+      const std::int64_t micro_usd = std::llround(federation.view().world().sites[site].usd_per_gpu_h * 1e6);
+      power->has_money = power->has_money || micro_usd > 0;
+      if (!was_there || micro_usd == 0) continue;
+      const Bill price{.rent = detail::WideInt{engine.gpu_time(JobId{i}).held()} * micro_usd / whole_gpu};
+      bills[i] += price;
+      power->jobs += price;
     }
   }
   return bill_columns(*power, bills);
@@ -367,9 +376,7 @@ std::string federate_json(const FederateOptions& options, const FederateInput& i
 
 std::vector<std::string> federate_notes(const FederateInput& input, const std::vector<RouterRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
-  if (input.sites.reads_trace) {  // which the reader of the trace says nobody does
-    std::erase_if(lines, [](const std::string& line) { return line.starts_with("columns not used: "); });
-  }
+  leave_out_columns_of(input.sites, lines);
   lines.insert(lines.end(), input.sites.notes.begin(), input.sites.notes.end());
   if (!runs.empty() && runs.front().clairvoyant)
     lines.push_back("policy " + input.policy.text + " knows true run times, which no real scheduler does");

@@ -152,7 +152,7 @@ class SitesBuilder {
     path = path_beside(file_, path);
     found_.files.push_back(path);
     for (std::string& file : files_of_failures(path)) found_.files.push_back(std::move(file));
-    auto failures = gpusched::read_failures(path, found_.clusters.back(), jobs_.submit(JobId{0}),
+    auto failures = gpusched::read_failures(path, found_.clusters.back(), jobs_.trace_begin(),
                                             Rng(seed_).split("site").split(world().sites.size()).next());
     if (!failures) fail(failures.error());
     return failures ? *std::move(failures) : NodeFailures{};
@@ -380,6 +380,11 @@ std::vector<std::string> files_of_sites(const std::string& path) {
     if (key == "failures") std::ranges::for_each(files_of_failures(file), add);
   }
   return files;
+}
+
+void leave_out_columns_of(const SitesOfRun& sites, std::vector<std::string>& lines) {
+  if (!sites.reads_trace) return;
+  std::erase_if(lines, [](const std::string& line) { return line.starts_with("columns not used: "); });
 }
 
 }  // namespace gpusched

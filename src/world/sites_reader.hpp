@@ -27,6 +27,9 @@ struct SitesOfRun {
   std::vector<std::string> notes = {};  ///< what a user should know, one line each
 };
 
+/// Takes out of these lines on a trace what its reader says of columns that nobody uses, where the sites use some.
+void leave_out_columns_of(const SitesOfRun& sites, std::vector<std::string>& lines);
+
 /// Reads what `--sites` names, of which docs/sites.md describes every key:
 ///   {"sites": [{"name": "eu", "cluster": "8x8", "carbon": "de.csv", "usd_per_mwh": 60, "power": "openb",
 ///               "failures": "failures.json", "usd_per_gpu_h": 1.5, "uplink_mbps": 1000, "downlink_mbps": 1000},

@@ -351,7 +351,28 @@ class SlowSites {
     }
     return longest;
   }
+  // At its own site a job keeps its place: those count that run, or stand before it in the queue.
+  [[nodiscard]] std::int64_t wait_there_us(std::uint32_t job, SiteId site) const {
+    if (all[job].stage == Stage::runs || world_.sites[site].is_unlimited) return 0;
+    std::vector<std::uint32_t> ahead;
+    for (std::uint32_t i = 0; i < count(); ++i) {
+      if (all[i].stage == Stage::runs && all[i].site == site) ahead.push_back(i);
+    }
+    for (const std::uint32_t other : queues_[site]) {
+      if (other == job) break;
+      ahead.push_back(other);
+    }
+    std::int64_t gpus = 0;
+    SiteSum work = 0;
+    for (const std::uint32_t other : ahead) {
+      gpus += gpus_of(other);
+      work += SiteSum{gpus_of(other)} * jobs_.estimate(JobId{other}).us;
+    }
+    return gpus + gpus_of(job) <= gpus_[site] ? 0 : static_cast<std::int64_t>(work / gpus_[site]);
+  }
   [[nodiscard]] std::int64_t wait_us(std::uint32_t job, SiteId site) const {
+    const bool is_there = all[job].stage == Stage::waits || all[job].stage == Stage::runs;
+    if (is_there && all[job].site == site) return wait_there_us(job, site);
     if (world_.sites[site].is_unlimited || asked(site, job) + gpus_of(job) <= gpus_[site]) return 0;
     const SiteSum work =
         sum_at(site, job, [&](std::uint32_t i) { return SiteSum{gpus_of(i)} * jobs_.estimate(JobId{i}).us; });
@@ -389,7 +410,7 @@ class SlowSites {
       }
     };
     std::stable_sort(sites.begin(), sites.end(), [&](SiteId a, SiteId b) {
-      return std::tuple(key(a), a != home, a) < std::tuple(key(b), b != home, b);
+      return std::tuple(key(a), a != at(job), a != home, a) < std::tuple(key(b), b != at(job), b != home, b);
     });
     return {sites.front()};
   }

@@ -465,32 +465,66 @@ class Federation {
     return route.site < state_.site_count() && state_.is_reachable(job, route.site) && goes_on && runs_at(route.then);
   }
 
+  // First those that wait, by site and queue, then those that run.
   void route_again() {
     next_round_ = next_round_ + options_.every;
-    std::vector<JobId> jobs;
+    std::vector<JobId> waiting;
     for (SiteId site = 0; site < state_.site_count(); ++site) {
       const View view = state_.engines[site].view();
       for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-        for (const JobId job : view.queue(queue)) jobs.push_back(job);
+        for (const JobId job : view.queue(queue)) waiting.push_back(job);
       }
     }
+    std::vector<JobId> running;
     for (SiteId site = 0; site < state_.site_count() && options_.moves_running; ++site) {
-      const auto first = static_cast<std::ptrdiff_t>(jobs.size());
-      for (const JobId job : state_.engines[site].view().running()) jobs.push_back(job);
-      std::sort(jobs.begin() + first, jobs.end());
+      const auto first = static_cast<std::ptrdiff_t>(running.size());
+      for (const JobId job : state_.engines[site].view().running()) running.push_back(job);
+      std::sort(running.begin() + first, running.end());
     }
-    for (const JobId job : jobs) {
-      const detail::JobTrack& track = state_.tracks[index(job)];
-      // One that came from elsewhere at this instant stays: its events are of one instant.
-      const bool just_came = track.moves > 0 && track.joined == state_.now;
-      if (state_.is_replica(job) || !may_leave(job) || track.moves >= options_.most_moves || just_came) continue;
-      const SiteId here = track.site;
-      if (options_.moves_running) state_.note_run(job);
-      state_.add_load(job, here, -1);  // as if it came anew
-      const Route route = router_.route(RouterView(state_), job);
-      state_.add_load(job, here, 1);
-      if (route.site != here && may_go(job, route)) send(job, route);
+    std::pair<SiteId, std::uint32_t> walked{no_site, 0};  // a queue
+    detail::JobsAhead at_site, ahead;
+    for (const JobId job : waiting) {
+      if (state_.is_replica(job)) continue;
+      const SiteId site = state_.tracks[index(job)].site;
+      const std::pair<SiteId, std::uint32_t> queue{site, state_.engines[site].view().queue_of(job)};
+      if (queue.first != walked.first) at_site = running_at(site);
+      if (std::exchange(walked, queue) != queue) ahead = at_site;
+      ahead.job = job;
+      if (route_again(ahead)) continue;
+      ahead.asked += state_.jobs->shape(job).gpu_milli();
+      ahead.backlog += state_.work_of(job);
     }
+    for (const JobId job : running) route_again({.job = job, .is_running = true});
+    state_.ahead = {};
+  }
+
+  // All that run at a site.
+  [[nodiscard]] detail::JobsAhead running_at(SiteId site) const {
+    detail::JobsAhead ahead;
+    for (const JobId job : state_.engines[site].view().running()) {
+      if (state_.is_replica(job)) continue;
+      ahead.asked += state_.jobs->shape(job).gpu_milli();
+      ahead.backlog += state_.work_of(job);
+    }
+    return ahead;
+  }
+
+  // True when the job goes elsewhere.
+  bool route_again(const detail::JobsAhead& ahead) {
+    const JobId job = ahead.job;
+    const detail::JobTrack& track = state_.tracks[index(job)];
+    // One that came from elsewhere at this instant stays: its events are of one instant.
+    const bool just_came = track.moves > 0 && track.joined == state_.now;
+    if (state_.is_replica(job) || !may_leave(job) || track.moves >= options_.most_moves || just_came) return false;
+    const SiteId here = track.site;
+    if (options_.moves_running) state_.note_run(job);
+    state_.add_load(job, here, -1);  // as if it came anew, but that it keeps its place here
+    state_.ahead = ahead;
+    const Route route = router_.route(RouterView(state_), job);
+    state_.add_load(job, here, 1);
+    if (route.site == here || !may_go(job, route)) return false;
+    send(job, route);
+    return true;
   }
 
   // Sends the job to a site, with what it needs there.

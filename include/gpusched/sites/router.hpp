@@ -49,12 +49,13 @@ class RouterView {
   [[nodiscard]] bool may_run(JobId job, SiteId site) const {
     return state_->fits_empty(job, site) && state_->is_reachable(job, site);
   }
-  /// predicted(), divided by the job's speed on the site's fastest GPU type for it.
+  /// predicted() less what it ran, divided by the job's speed on the site's fastest GPU type for it.
   [[nodiscard]] Time run_time(JobId job, SiteId at) const {
     const auto speeds = site(at).speeds(job);
-    if (speeds.empty()) return predicted(job);
+    const Time left = state_->predicted_left(job);
+    if (speeds.empty()) return left;
     const RatePpm best = std::max<RatePpm>(*std::max_element(speeds.begin(), speeds.end()), 1);
-    return detail::EngineState::time_needed(best, predicted(job));
+    return detail::EngineState::time_needed(best, left);
   }
   /// Until it and all that it needs are there, if links keep the transfers that they have now.
   [[nodiscard]] Time transfer(JobId job, SiteId to) const {
@@ -71,15 +72,19 @@ class RouterView {
     return longest;
   }
   /// 0 where GPUs enough are free for all jobs that are there or on their way and for this one; else the predicted work
-  /// of all these over the site's GPUs in service that services leave, at most 10^9 s.
+  /// of all these over the site's GPUs in service that services leave, at most 10^9 s. Of a job that is there already,
+  /// only those count that run or wait before it; one that runs waits no more.
   [[nodiscard]] Time wait(JobId job, SiteId at) const {
     const detail::SiteLoad& load = state_->loads[at];
-    const std::int64_t gpus = site(at).cluster().up_gpus();
-    if (world().sites[at].is_unlimited || asked_milli(at) + shape(job).gpu_milli() <= gpus * whole_gpu) return {};
+    const bool is_there = state_->ahead.job == job && state_->tracks[index(job)].site == at;
+    if (is_there && state_->ahead.is_running) return {};
+    const MilliGpu asked = is_there ? state_->ahead.asked : load.asked, by_services = state_->asked_by_services(at);
+    const MilliGpu gpus = MilliGpu{site(at).cluster().up_gpus()} * whole_gpu;
+    if (world().sites[at].is_unlimited || asked + by_services + shape(job).gpu_milli() <= gpus) return {};
     constexpr Time longest = whole_seconds(1'000'000'000);
-    const MilliGpu for_jobs = gpus * whole_gpu - state_->asked_by_services(at);
+    const MilliGpu for_jobs = gpus - by_services;
     if (for_jobs <= 0) return longest;
-    const SiteSum wait = load.backlog / for_jobs;
+    const SiteSum wait = (is_there ? state_->ahead.backlog : load.backlog) / for_jobs;
     return wait > longest.us ? longest : Time{static_cast<std::int64_t>(wait)};
   }
   /// When it would have ended: now() + the longer of transfer() and wait() + run_time().

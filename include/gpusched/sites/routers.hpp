@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The routers of the literature, as plain structs. Of sites that a rule finds equal, the job's home is chosen, then
-/// the smallest SiteId. Sites that may not run the job are left out.
+/// The routers of the literature, as plain structs. Of sites that a rule finds equal, the one where the job is is
+/// chosen, then its home, then the smallest SiteId. Sites that may not run the job are left out.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ namespace gpusched {
 /// The site with the least key among those that may run the job and that `allows(site)`; no_site: there is none.
 template <class Key, class Allows>
 SiteId least_site(const RouterView& view, JobId job, Key key, Allows allows) {
-  const SiteId home = view.home(job);
+  const SiteId place = view.place(job), home = view.home(job);
   SiteId best = no_site;
   const auto consider = [&view, &job, &allows, &best, &key](SiteId site) {
     if (!view.may_run(job, site) || !allows(site)) return;
     if (best == no_site || key(site) < key(best)) best = site;
   };
-  consider(home);
+  consider(place);
+  if (home != place) consider(home);
   for (SiteId site = 0; site < view.site_count(); ++site) {
-    if (site != home) consider(site);
+    if (site != home && site != place) consider(site);
   }
   return best;
 }

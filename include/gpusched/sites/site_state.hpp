@@ -69,6 +69,14 @@ struct SiteLoad {
   friend bool operator==(const SiteLoad&, const SiteLoad&) = default;
 };
 
+/// What is before a job that waits or runs at its site and may leave: of those that wait, who came earlier.
+struct JobsAhead {
+  JobId job = no_job;       ///< whom it is said of
+  MilliGpu asked = 0;       ///< GPUs of those that run there, or wait before it
+  SiteSum backlog = 0;      ///< those times predicted run times, as SiteLoad::backlog
+  bool is_running = false;  ///< it runs, so that nobody is ahead of it
+};
+
 /// An item at a site, or on its way there.
 struct ItemAtSite {
   bool is_here = false;
@@ -127,7 +135,8 @@ struct SiteState {
   Time now{};
   SiteEngines engines;
   std::vector<SiteLoad> loads;
-  bool learns = true;  ///< the router asks for run times: the predictor and SiteLoad::backlog are kept
+  JobsAhead ahead = {};  ///< of the job that is routed anew
+  bool learns = true;    ///< the router asks for run times: the predictor and SiteLoad::backlog are kept
   std::vector<JobTrack> tracks;
   SiteNetwork network;
   RuntimePredictor predictor;
@@ -221,6 +230,15 @@ struct SiteState {
     for (SiteId site = 0; site < site_count(); ++site) items.erase(key(SiteItem::checkpoint, index(job), site));
   }
 
+  /// The run time that is left of what somebody expects. At least 0.
+  [[nodiscard]] Time predicted_left(JobId job) const {
+    const SiteId site = tracks[index(job)].site;
+    if (site == no_site) return predicted(job);
+    const View view = engines[site].view();  // as of the last instant at which something happened there
+    const Time since = view.phase(job) == JobPhase::running ? now - view.now() : Time{};
+    return std::max(predicted(job) - view.ran(job) - since, Time{});
+  }
+
   /// Where a job is that may be sent: its home before its first routing.
   [[nodiscard]] SiteId place_of(JobId job) const {
     const JobTrack& track = tracks[index(job)];
@@ -279,7 +297,11 @@ struct SiteState {
     const MilliGpu milli = jobs->shape(job).gpu_milli();
     load.jobs += static_cast<std::uint32_t>(sign);
     load.asked += sign * milli;
-    if (learns) load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
+    load.backlog += sign * work_of(job);
+  }
+  /// GPUs times predicted run time; 0 where nobody asks for those.
+  [[nodiscard]] SiteSum work_of(JobId job) const {
+    return learns ? SiteSum{jobs->shape(job).gpu_milli()} * tracks[index(job)].predicted_us : SiteSum{0};
   }
   /// What was counted is what tracks and engines say, and each engine is consistent. O(jobs + sites).
   [[nodiscard]] bool consistent() const {

@@ -54,7 +54,7 @@ Members::Members(std::vector<Member> members, const PolicyContext& context, cons
       memory_(memory),
       context_(context),
       cluster_(*context.cluster),
-      has_past_(context.past.trace != nullptr),
+      has_past_(!context.past.jobs.empty()),
       jobs_(*context.jobs),
       policy_(members_.front().made) {
   context_.cluster = nullptr;

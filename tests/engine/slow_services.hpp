@@ -297,8 +297,8 @@ struct SlowServices {
       }
       for (const std::uint32_t request : piece.requests) {
         RequestRecord& record = records[i][request];
-        ++record.retries;
         if (spec(i).lost == LostRequests::retry) {
+          ++record.retries;
           record.phase = RequestPhase::waiting;
           own.waiting.push_back(request);
         } else {

@@ -72,13 +72,13 @@ class SlowRequests {
     for (std::uint32_t i = 0; i < lives.size(); ++i) {
       Life& life = lives[i];
       if (life.holder != static_cast<int>(replica) || life.phase != RequestPhase::served) continue;
-      ++life.retries;
       if (spec_.lost == LostRequests::drop) {
         life.phase = RequestPhase::dropped;
         life.end = now_;
         life.holder = -1;
       } else {
         life.phase = RequestPhase::waiting;
+        ++life.retries;
       }
     }
     if (own.llm) own.llm->stop();

@@ -30,7 +30,7 @@ struct RequestRecord {
   Time end = Time::max();                     ///< when it was answered, or left
   std::uint32_t replica = no_index;           ///< that served it last, from 0 on in its service
   std::uint32_t next = no_index;              ///< the next of its batch
-  std::uint16_t retries = 0;                  ///< how often its replica was lost
+  std::uint16_t retries = 0;                  ///< how often its replica was lost and it waited again
   RequestPhase phase = RequestPhase::coming;  ///< now
 };
 
@@ -157,8 +157,8 @@ class RequestLedger {
   bool lose(std::uint32_t request) {
     RequestRecord& record = records_[request];
     --counts_.served;
-    if (record.retries < 0xffff) ++record.retries;
     const bool waits = service_->lost == LostRequests::retry;
+    if (waits && record.retries < 0xffff) ++record.retries;
     record.phase = waits ? RequestPhase::waiting : RequestPhase::dropped;
     ++(waits ? counts_.waiting : counts_.dropped);
     if (!waits) record.end = now_;

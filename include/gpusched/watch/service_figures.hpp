@@ -31,7 +31,7 @@ struct TokenFigures {
 struct ServiceFigures {
   std::string name;                         ///< of the service
   RequestCounts requests;                   ///< what became of them
-  std::uint64_t retries = 0;                ///< how often a request lost its replica
+  std::uint64_t retries = 0;                ///< how often a request lost its replica and waited again
   double mean_latency_s = 0;                ///< 0 where none was answered, as the next three
   double median_latency_s = 0;              ///< 50th percentile
   double p95_latency_s = 0;                 ///< 95th percentile

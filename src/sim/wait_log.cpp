@@ -24,7 +24,7 @@ bool continues(const WaitSpan& before, const WaitSpan& after) {
   switch (before.kind) {
     case WaitSpan::Kind::dependencies: return before.waits_for == after.waits_for;
     case WaitSpan::Kind::waiting: return before.cause == after.cause && before.limit == after.limit;
-    case WaitSpan::Kind::running: return before.nodes == after.nodes;
+    case WaitSpan::Kind::running: return before.run == after.run && before.nodes == after.nodes;
     case WaitSpan::Kind::done: break;
   }
   return true;
@@ -59,6 +59,7 @@ WaitSpan WaitLog::state_now(const OracleView& view) const {
     }
     case JobPhase::running:
       span.kind = WaitSpan::Kind::running;
+      span.run = runs_;
       view.for_each_grant(job_, [&](const Grant& grant) { span.nodes.push_back(grant.node); });
       std::sort(span.nodes.begin(), span.nodes.end());
       span.nodes.erase(std::unique(span.nodes.begin(), span.nodes.end()), span.nodes.end());
@@ -91,6 +92,7 @@ void WaitLog::observe(const OracleView& view, std::span<const Event> events) {
   // Starts of this instant belong to the span that they end.
   WaitSpan* const before = spans_.empty() ? nullptr : &spans_.back();
   for (const Event& event : events) {
+    if (event.kind == EventKind::start && event.job == job_) ++runs_;
     if (event.kind != EventKind::start || event.job == job_ || before == nullptr) continue;
     if (before->kind != WaitSpan::Kind::waiting || !started_.insert(event.job).second) continue;
     ++before->started;

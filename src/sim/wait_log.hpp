@@ -38,6 +38,7 @@ struct WaitSpan {
                                                      ///< and the delay behind them has not passed
   std::uint32_t started = 0, overtook = 0;           ///< other jobs that started in it; of these, later arrivals
   std::vector<NodeId> nodes = {};                    ///< of running
+  std::uint32_t run = 0;                             ///< of running: its number, from 1 on
 };
 
 /// An Observer. While the job waits, an event costs O(nodes + jobs in its queue).
@@ -63,6 +64,7 @@ class WaitLog {
   std::set<JobId> started_;  // other jobs, in the last of these
   WaitSpan now_;             // of the last instant seen, which may be seen again
   bool is_begun_ = false;    // now_ holds one
+  std::uint32_t runs_ = 0;   // that the job began
 };
 
 }  // namespace gpusched

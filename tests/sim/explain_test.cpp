@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/sim/report.hpp"
+#include "tests/program/run_support.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched {
@@ -217,6 +218,37 @@ TEST_F(Explain, NamesTheLimitThatRefusesAJob) {
               AllOf(HasSubstr("refused at 1 s by the limit small (2 GPUs per job)"),
                     HasSubstr("\"refused_by\": \"small (2 GPUs per job)\"")));
   EXPECT_THAT(told(R"({"per": "vc", "submitted": 1})"), HasSubstr("by the limit 1 job submitted per vc"));
+}
+
+// Stops the job five seconds after its start, and starts it again at once.
+struct StopsOnce {
+  [[nodiscard]] static std::string_view name() { return "stops-once"; }
+  void decide(const View& view, Decision& decision) {
+    const JobId job{0};
+    if (view.phase(job) == JobPhase::pending) {
+      decision.start(job);
+      decision.wake(view.now() + whole_seconds(5));
+    } else if (view.phase(job) == JobPhase::running && !std::exchange(stopped_, true)) {
+      decision.preempt(job);
+      decision.start(job);
+    }
+  }
+  bool stopped_ = false;
+};
+
+TEST(WaitLog, AStopThatLastsNoTimeIsSeen) {
+  const JobTable jobs = test::table_of({{0, 20, 1}});
+  const Cluster cluster = Cluster::homogeneous(1, 1);
+  Engine engine(jobs, cluster);
+  WaitLog log(JobId{0}, cluster);
+  StopsOnce policy;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  const std::vector<WaitSpan> spans = std::move(log).take();
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_EQ(spans[0].since, Time{});
+  EXPECT_EQ(spans[1].since, whole_seconds(5));
+  EXPECT_EQ(spans[1].kind, SpanKind::running);
+  EXPECT_EQ(spans[2].kind, SpanKind::done);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ void check_swf(const JobTable& jobs) {
   const auto has_gpu = [](const Shape& shape) { return shape.gpu_milli() > 0; };
   if (std::none_of(jobs.shapes().begin(), jobs.shapes().end(), has_gpu)) return;
   const MemoryFile file(write_swf(jobs).text);
-  const auto again = read_trace(file.path(), {.format = "swf"});
+  // Jobs without GPUs are left out, so that another time may now be far from those of most.
+  const auto again = read_trace(file.path(), {.format = "swf", .drop_bad_rows = true});
   must_hold(again.has_value(), "the SWF of a trace is read: " + (again ? "" : again.error().to_string()));
 }
 

@@ -383,6 +383,7 @@ void LoggedRuns::add_backlog(const Job& job) {
   for (const LoggedRun* component : last.runs) {
     planned.push_back(*component);
     planned.back().judged.work = record.work;
+    planned.back().state.clear();  // how it ends nobody knows yet, whatever was asked of it
   }
   for (std::size_t i = 0; i < planned.size(); ++i) last.runs[i] = &planned[i];
   if (ids.empty()) return drop(last, "an array whose waiting tasks are not all listed");

@@ -30,7 +30,7 @@ void take_types(SlurmTres& demand, const SlurmTres& other) {
 
 SlurmTres slurm_demand(const SlurmTres& requested, const SlurmTres& allocated, std::int64_t nodes) {
   const std::int64_t wanted = requested.gpu_count(), given = allocated.gpu_count();
-  const bool by_request = given == wanted || given == 0 ? wanted > 0 || requested.cores > 0 : false;
+  const bool by_request = (given == wanted || given == 0) && (wanted > 0 || requested.cores > 0);
   SlurmTres demand = by_request ? requested : allocated;
   demand.shares = requested.shares || allocated.shares;
   demand.exceeds_request = wanted > 0 && given > wanted;

@@ -278,6 +278,11 @@ Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobT
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
   constexpr std::string_view synthetic = "synthetic:";
   if (path.starts_with(synthetic)) {
+    const bool has_columns = !options.columns.empty();
+    if (has_columns || (options.format != "auto" && options.format != "synthetic")) {
+      return unexpected(path + ": is drawn, not read from a file; expected no " + (has_columns ? "columns" : "format") +
+                        " for it");
+    }
     auto drawn = synthetic_trace(path.substr(synthetic.size()), options.seed);
     return drawn ? keep_jobs(*std::move(drawn), options.where) : drawn;
   }

@@ -53,9 +53,10 @@ int validate(const TraceArguments& arguments) {
 int convert(const TraceArguments& arguments) {
   const auto trace = read_trace(arguments.path, arguments.read);
   if (!trace) return complain(trace.error());
-  const auto written = convert_trace(trace->jobs, arguments.to, arguments.out, trace->report.machine_gpus);
+  const TraceReport& report = trace->report;
+  const auto written = convert_trace(trace->jobs, arguments.to, arguments.out, report.machine_gpus, report.clock);
   if (!written) return complain(written.error(), written.error().file.empty() ? exit_bad_input : exit_failed);
-  for (const std::string& line : left_out_lines(trace->report)) note(line);
+  for (const std::string& line : left_out_lines(report)) note(line);
   for (const std::string& line : written->notes) note(line);
   // The trace itself may have gone to standard output.
   const bool is_printed = arguments.out == "-" || arguments.out == "/dev/stdout";

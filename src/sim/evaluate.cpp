@@ -79,8 +79,12 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   if (!columns) return Unexpected{columns.error()};
   InputRequest request = common_request(scenario);
   request.trace = scenario.traces[index];
-  request.reading.format = *format;
-  request.reading.columns = *columns;
+  // What is given once is about the files among the traces.
+  const auto is_drawn = [](const std::string& trace) { return trace.starts_with("synthetic:"); };
+  const bool is_beside_files =
+      is_drawn(request.trace) && !std::all_of(scenario.traces.begin(), scenario.traces.end(), is_drawn);
+  if (!is_beside_files || scenario.formats.size() > 1) request.reading.format = *format;
+  if (!is_beside_files || scenario.columns.size() > 1) request.reading.columns = *columns;
   request.cluster = *cluster;
   auto input =
       scenario.sites.empty() ? load_input(request, {.cluster = "clusters"}) : input_of_sites(request, scenario);

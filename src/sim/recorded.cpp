@@ -6,6 +6,21 @@
 
 namespace gpusched {
 
+namespace {
+
+// The earliest that the job could have started; Time::max() where the log does not tell when a job ended that it waits
+// for.
+Time eligible(const JobTable& jobs, JobId job) {
+  Time from = jobs.submit(job);
+  for (const JobId before : jobs.dependencies().of(job)) {
+    if (jobs.start(before) == Time::max()) return Time::max();
+    from = std::max(from, later_by(later_by(jobs.start(before), jobs.work(before)), jobs.dependencies().delay(job)));
+  }
+  return from;
+}
+
+}  // namespace
+
 std::optional<RecordedWaits> recorded_waits(const JobTable& jobs, MeasureWindow window) {
   const std::uint32_t end = window.end(jobs.size());
   RecordedWaits found{.measured = end - window.first};
@@ -15,7 +30,9 @@ std::optional<RecordedWaits> recorded_waits(const JobTable& jobs, MeasureWindow 
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
     if (jobs.start(job) == Time::max()) continue;
-    const Time wait = std::max(jobs.start(job) - jobs.submit(job), Time{});
+    const Time from = eligible(jobs, job);
+    if (from == Time::max()) continue;
+    const Time wait = std::max(jobs.start(job) - from, Time{});
     const Time jct = later_by(wait, jobs.work(job));
     const Time bound = std::max(jobs.work(job), slowdown_bound);
     slowdown_sum += std::max(1.0, static_cast<double>(jct.us) / static_cast<double>(bound.us));

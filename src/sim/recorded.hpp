@@ -12,7 +12,7 @@ namespace gpusched {
 
 /// The figures of the measured jobs by their recorded starts, on the cluster that wrote the log.
 struct RecordedWaits {
-  std::uint32_t jobs = 0;      ///< measured jobs with a recorded start, of which the figures are
+  std::uint32_t jobs = 0;  ///< measured jobs of which the log tells when they could start and did: the figures' jobs
   std::uint32_t measured = 0;  ///< all measured jobs
   /// As in Metrics, where a job ends once it has worked without a break since its start: logs do not tell the breaks
   /// between the attempts of a job.
@@ -27,7 +27,7 @@ struct RecordedWaits {
   /// \}
 };
 
-/// Nothing where no measured job has a recorded start. O(measured jobs).
+/// Nothing where there is no such job. O(measured jobs).
 std::optional<RecordedWaits> recorded_waits(const JobTable& jobs, MeasureWindow window);
 
 }  // namespace gpusched

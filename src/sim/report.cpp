@@ -363,7 +363,7 @@ std::string recorded_line(const RecordedWaits& recorded) {
   const std::string what = "(recorded): not simulated; the waits in the trace's log, on the cluster that wrote it";
   if (recorded.jobs == recorded.measured) return what + "\n";
   return what + "\n(recorded) holds " + human_count(recorded.jobs) + " of the " + human_count(recorded.measured) +
-         " measured jobs, those whose start the log tells\n";
+         " measured jobs, of which it tells when they could start and did\n";
 }
 
 std::string split_table(const Scenario& scenario, const PolicyRun& run, const TextStyle& style) {

@@ -46,6 +46,13 @@ TEST_F(CommandLine, TakesTheTraceAsAnArgument) {
   expect_refused("replay " + trace + " " + trace + " --cluster 4 --policy fifo", "trace: given more than once");
   expect_refused("replay --policy fifo --cluster 4",
                  "no trace; give a file, - for standard input, or synthetic:philly");
+  expect_refused("replay synthetic:philly:50 --columns submit=t --cluster 4 --policy fifo",
+                 "synthetic:philly:50: is drawn, not read from a file; expected no columns for it");
+  EXPECT_EQ(run("evaluate synthetic:philly:600 --trace " + trace +
+                " --format native --cluster 8x8 --policy fifo,sjf "
+                "--oversize drop --window-jobs 2")
+                .code,
+            0);
 }
 
 TEST_F(CommandLine, FlagsTakeNoValueAndARenamedOptionIsGivenOnce) {

@@ -17,6 +17,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
+#include "tests/program/run_support.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched::test {
@@ -265,6 +266,20 @@ TEST(Report, TellsTheRunTimeThatAPolicyExpected) {
   const auto without_files = run_replay(*input, registry, 1, {}, again);
   ASSERT_TRUE(without_files);
   for (const PolicyRun& run : *without_files) EXPECT_TRUE(run.estimates.empty());
+}
+
+// The second could run from 1000 on, and the third from 2100 + 50; of what the fourth waited for, the log has no start.
+TEST(Report, RecordedWaitsBeginWhereAJobNeedNotWaitForOthers) {
+  const JobTable jobs = test::table_of({{.work = 1000, .start = 0},
+                                        {.work = 1000, .start = 1100, .after = {"0"}},
+                                        {.work = 1000, .start = 2350, .after = {"1"}, .delay = 50},
+                                        {.work = 10},
+                                        {.work = 10, .start = 40, .after = {"3"}}});
+  const auto waits = recorded_waits(jobs, {});
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(waits->jobs, 3u);
+  EXPECT_DOUBLE_EQ(waits->avg_wait_s, 100);
+  EXPECT_DOUBLE_EQ(waits->avg_jct_s, 1100);
 }
 
 // Waits of 5, 0 and 100 s in the log; the fourth job has no start, the last is not measured.

@@ -251,6 +251,23 @@ Result<void> ColumnMapping::take_unit(const std::string& role, MappedColumn& col
   return {};
 }
 
+// A column has one unit, whatever it is the column of. Roles are looked at in the order of their names.
+Result<void> ColumnMapping::check_alike(const std::string& role, const MappedColumn& column) const {
+  const auto differs = [](const TimeUnit& a, const TimeUnit& b) {
+    return a.numerator != b.numerator || a.denominator != b.denominator || a.dates != b.dates;
+  };
+  for (const auto& [name, other] : roles_) {
+    if (name == role) return {};
+    const RoleKind kind = kind_of(name);
+    if ((kind != RoleKind::instant && kind != RoleKind::span) || other.name != column.name) continue;
+    if (differs(other.time, column.time)) {
+      return unexpected("--columns: " + name + "=" + other.text + " and " + role + "=" + column.text +
+                        ": expected one unit for a column");
+    }
+  }
+  return {};
+}
+
 Result<void> ColumnMapping::resolve(RowReader& rows) {
   const std::vector<std::string>& names = rows.names();
   const auto is_there = [&](const std::string& name) {
@@ -270,7 +287,9 @@ Result<void> ColumnMapping::resolve(RowReader& rows) {
     column.time.spans = true;
     if (!is_there(column.name) && is_there("#" + column.name)) column.name = "#" + column.name;
     columns_[role] = rows.require({column.name});
-    if (kind == RoleKind::instant || kind == RoleKind::span) rows.set_unit(columns_[role], column.time);
+    if (kind != RoleKind::instant && kind != RoleKind::span) continue;
+    if (auto alike = check_alike(role, column); !alike) return alike;
+    rows.set_unit(columns_[role], column.time);
   }
   return {};
 }

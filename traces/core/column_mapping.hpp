@@ -61,6 +61,7 @@ class ColumnMapping {
 
  private:
   Result<void> take_setting(const std::string& name, std::string_view value);
+  [[nodiscard]] Result<void> check_alike(const std::string& role, const MappedColumn& column) const;
   Result<void> take_unit(const std::string& role, MappedColumn& column, std::string_view unit) const;
   [[nodiscard]] bool header_is_values(const std::vector<std::string_view>& fields) const;
 

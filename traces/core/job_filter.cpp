@@ -157,9 +157,23 @@ bool JobFilter::holds(const Condition& condition, double number) {
   return found != (condition.compare == Operator::unequal);
 }
 
-bool JobFilter::keeps_row(const std::vector<std::string_view>& fields) const {
+void JobFilter::ask_last_runs(std::span<const std::string_view> alike, const std::vector<std::string>& header) {
+  for (Condition& condition : conditions_) {
+    if (condition.field == no_index) continue;
+    const std::string name = lower_case(header[condition.field]);
+    condition.of_last_run = std::none_of(alike.begin(), alike.end(),
+                                         [&name](std::string_view column) { return lower_case(column) == name; });
+  }
+}
+
+bool JobFilter::asks_last_runs() const {
+  return std::any_of(conditions_.begin(), conditions_.end(),
+                     [](const Condition& condition) { return condition.of_last_run; });
+}
+
+bool JobFilter::keeps(const std::vector<std::string_view>& fields, bool of_last_run) const {
   return std::all_of(conditions_.begin(), conditions_.end(), [&](const Condition& condition) {
-    if (condition.field == no_index) return true;
+    if (condition.field == no_index || condition.of_last_run != of_last_run) return true;
     const std::string_view text = fields[condition.field];
     return is_plain_name(text) ? holds(condition, text) : holds(condition, name_text(text));
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,15 @@ class JobFilter {
   /// are the same where no job has anything of that name. Error: a condition on what neither has.
   Result<void> bind(const std::vector<std::string>& header);
 
+  /// Rows are runs of jobs: conditions on columns but these, which are alike in all of a job's (but for the components
+  /// of a gang), are asked of the run that a job ended with (keeps_run), no longer of each row. Precondition: bind().
+  void ask_last_runs(std::span<const std::string_view> alike, const std::vector<std::string>& header);
+  [[nodiscard]] bool asks_last_runs() const;
+
   /// Whether a row of the file meets the conditions on its columns. Precondition: bind().
-  [[nodiscard]] bool keeps_row(const std::vector<std::string_view>& fields) const;
+  [[nodiscard]] bool keeps_row(const std::vector<std::string_view>& fields) const { return keeps(fields, false); }
+  /// The same of those that are asked of last runs.
+  [[nodiscard]] bool keeps_run(const std::vector<std::string_view>& fields) const { return keeps(fields, true); }
   /// Whether a job meets the others.
   [[nodiscard]] bool keeps_job(const JobRecord& job) const;
 
@@ -41,7 +49,10 @@ class JobFilter {
     Operator compare = Operator::equal;
     std::vector<std::string> values;
     std::uint32_t field = no_index;  // of the file's columns
+    bool of_last_run = false;
   };
+
+  [[nodiscard]] bool keeps(const std::vector<std::string_view>& fields, bool of_last_run) const;
 
   static Result<Condition> parse_condition(std::string_view text);
   static bool holds(const Condition& condition, std::string_view text);

@@ -13,6 +13,12 @@ void JobSink::add(const JobRecord& record, std::uint64_t line) {
   count_mig_slices(job.shape, job.gpu_spec);
   if (is_unknown_work(job.work)) return hold(job, line);
   if (!filter.keeps_job(job)) return drop(left_out_by_filter, line);
+  if (job.start != Time::max() && job.start > later_by(job.submit, ten_years)) {
+    return bad_row({.message = "expected a start within ten years of the submission, found one " +
+                               human_duration(to_seconds(job.start - job.submit)) + " behind it",
+                    .line = line,
+                    .field = "start"});
+  }
   const Time from = std::min(job.submit, job.start);
   const Time until = later_by(job.start == Time::max() ? job.submit : std::max(job.submit, job.start), job.work);
   if (!window.holds(from, until)) {

@@ -150,6 +150,13 @@ std::vector<std::vector<const LoggedRun*>> attempts_of(std::vector<const LoggedR
   return attempts;
 }
 
+// The component that says where the gang belongs: the first that has GPUs.
+const LoggedRun& leader_of(const std::vector<const LoggedRun*>& components) {
+  const auto leader = std::find_if(components.begin(), components.end(),
+                                   [](const LoggedRun* run) { return run->demand.gpu_count() > 0; });
+  return leader == components.end() ? *components.front() : **leader;
+}
+
 // A gang failed if one of its components did.
 JobStatus status_of(const std::vector<const LoggedRun*>& components) {
   for (const JobStatus status : {JobStatus::failed, JobStatus::killed, JobStatus::unknown}) {
@@ -206,17 +213,27 @@ Time LoggedRun::queued() const {
 }
 
 Result<void> LoggedRuns::bind_filter() {
-  return sink_.filter.bind({"JobID", "Cluster", "User", "Account", "Partition", "QOS", "State", "JobName"});
+  const std::vector<std::string> names{"JobID", "Cluster", "User", "Account", "Partition", "QOS", "State", "JobName"};
+  if (auto bound = sink_.filter.bind(names); !bound) return bound;
+  ask_last_runs(names);
+  return {};
+}
+
+void LoggedRuns::ask_last_runs(const std::vector<std::string>& header) {
+  constexpr std::string_view alike[] = {"JobID", "JobIDRaw", "Cluster", "User", "UID"};
+  sink_.filter.ask_last_runs(alike, header);
 }
 
 void LoggedRuns::take(LoggedRun run, const RecordPlace& place) {
   ++sink_.report.rows;
-  if (!sink_.filter.keeps_row(
-          {run.id, run.cluster, run.user, run.account, run.partition, run.qos, run.state, run.name})) {
-    return sink_.drop(left_out_by_filter, run.line);
-  }
+  const std::vector<std::string_view> fields{run.id,        run.cluster, run.user,  run.account,
+                                             run.partition, run.qos,     run.state, run.name};
+  if (!sink_.filter.keeps_row(fields)) return sink_.drop(left_out_by_filter, run.line);
+  run.wanted = sink_.filter.keeps_run(fields);
   const JudgedTimes judged = judge_times(run.times);
-  if (judged.fate == JobFate::bad) return sink_.bad_times(run.times, judged, place);
+  if (judged.fate == JobFate::bad) {
+    return run.wanted ? sink_.bad_times(run.times, judged, place) : sink_.drop(left_out_by_filter, run.line);
+  }
   add(std::move(run), judged);
 }
 
@@ -265,6 +282,20 @@ std::vector<LoggedRuns::Job> LoggedRuns::split(Rows& rows) {
   return jobs;
 }
 
+// Jobs that end with a run that the filter does not take; of a gang its leader's.
+void LoggedRuns::leave_out_unwanted(std::vector<Job>& jobs) {
+  if (!sink_.filter.asks_last_runs()) return;
+  std::vector<Job> wanted;
+  for (Job& job : jobs) {
+    if (leader_of(attempts_of(job.runs).back()).wanted) {
+      wanted.push_back(std::move(job));
+    } else {
+      drop(job, left_out_by_filter);
+    }
+  }
+  jobs = std::move(wanted);
+}
+
 void LoggedRuns::name_jobs(std::vector<Job>& jobs) const {
   std::set<std::string> clusters;
   for (const Rows& rows : rows_) clusters.insert(rows.cluster);
@@ -300,6 +331,7 @@ void LoggedRuns::finish() {
   for (Rows& rows : rows_) {
     for (Job& job : split(rows)) jobs.push_back(std::move(job));
   }
+  leave_out_unwanted(jobs);
   name_jobs(jobs);
   for (const Rows& rows : rows_) {
     if (has_throttle(rows.id)) throttled_.insert(array_key(rows.cluster, rows.id));
@@ -417,7 +449,7 @@ void LoggedRuns::add_job(const Job& job, const Attempts& attempts) {
     record.submit = std::min(record.submit, run->queued());
     record.start = std::min(record.start, run->judged.start);
   }
-  const LoggedRun& last = *attempts.back().front();
+  const LoggedRun& last = leader_of(attempts.back());
   record.estimate = last.estimate;
   record.shape = gang.shape;
   record.gpu_spec = gang.models;

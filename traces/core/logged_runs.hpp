@@ -26,6 +26,7 @@ struct LoggedRun {
   Time estimate = Time::max();
   SlurmTres demand = {};
   std::uint64_t line = 0;
+  bool wanted = true;       ///< the filter takes a job that ends with this run
   JudgedTimes judged = {};  ///< filled by LoggedRuns
 
   /// The instant from which the job could have run. A start before it is Slurm's own rounding.
@@ -54,6 +55,8 @@ class LoggedRuns {
   /// For logs without columns: says which names --where may use beside those of jobs (JobID, Cluster, User, Account,
   /// Partition, QOS, State, JobName).
   Result<void> bind_filter();
+  /// What differs between the runs of a job, the filter asks of its last one. Precondition: it is bound to `header`.
+  void ask_last_runs(const std::vector<std::string>& header);
   /// Counts and judges a run of such a log and takes it, unless the filter leaves it out or its times are bad. `place`
   /// names the times.
   void take(LoggedRun run, const RecordPlace& place);
@@ -78,6 +81,7 @@ class LoggedRuns {
   };
 
   std::vector<Job> split(Rows& rows);
+  void leave_out_unwanted(std::vector<Job>& jobs);
   void name_jobs(std::vector<Job>& jobs) const;
   void join(Job job);
   void leave_out_those_put_back(Job& job);

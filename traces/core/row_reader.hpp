@@ -137,6 +137,11 @@ class RowReader {
 
   /// Leaves a row out for a reason that the published trace is known for.
   void drop(const std::string& reason) { context_.drop(reason, line()); }
+  /// The same, whatever is wrong with it.
+  void drop_unread(const std::string& reason) {
+    row_error_.reset();
+    drop(reason);
+  }
   /// Adds the job of this row.
   void add(const JobRecord& job) { context_.add(job, line()); }
   /// Reports the columns that no reader asked for, and those among them that may hold GPUs.
@@ -146,6 +151,8 @@ class RowReader {
   [[nodiscard]] std::uint64_t line() const { return line_; }
   /// Whether the filter keeps the row, as far as it looks at the file's columns.
   [[nodiscard]] bool wanted() const { return context_.filter.keeps_row(fields()); }
+  /// The same of a run that a job may end with (JobFilter::ask_last_runs).
+  [[nodiscard]] bool wanted_as_last() const { return context_.filter.keeps_run(fields()); }
   /// Why there is no row, or no further row, if that is an error.
   [[nodiscard]] Result<void> outcome() const;
 

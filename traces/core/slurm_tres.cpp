@@ -90,7 +90,7 @@ std::optional<SlurmTres> parse_slurm_tres(std::string_view text) {
   while (!text.empty()) {
     const std::string_view part = take_part(text, ',');
     const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos) return std::nullopt;
+    if (equals == std::string_view::npos || part.ends_with('+')) return std::nullopt;  // cut to the column's width
     const std::string_view given = trim(part.substr(0, equals));
     const std::string of_type = given.starts_with("gpu:") ? "gres/" + std::string(given) : "";
     const std::string_view name = of_type.empty() ? full_name(given) : std::string_view(of_type);

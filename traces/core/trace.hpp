@@ -42,7 +42,7 @@ struct TraceReport {
   std::vector<std::string> notes;    ///< other things a user should know: unsorted rows, clamped jobs
   std::string cluster = {};          ///< the cluster, as --cluster takes it, that a synthetic trace was drawn for
   std::int64_t machine_gpus = 0;     ///< size of the machine as the trace states it (SWF MaxProcs); 0 = not stated
-  Time clock{};                      ///< at second 0, past midnight (SWF UnixStartTime); for summaries alone
+  Time clock{};  ///< at second 0, past midnight (SWF UnixStartTime); times of jobs do not include it
 
   static constexpr std::size_t most_reasons = 20;  ///< that are told apart; a damaged file has one a row
 

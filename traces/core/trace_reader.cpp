@@ -13,7 +13,8 @@ JobStatus status_from_word(std::string_view word) {
     return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return lower.starts_with(w); });
   };
   if (is_any({"pass", "completed", "succe", "terminated"})) return JobStatus::passed;
-  if (is_any({"fail", "node_fail", "out_of_memory", "timeout", "boot_fail"})) return JobStatus::failed;
+  // Fixed widths cut OUT_OF_MEMORY.
+  if (is_any({"fail", "node_fail", "out_of_me", "timeout", "boot_fail"})) return JobStatus::failed;
   if (is_any({"kill", "cancel", "preempted", "revoked", "deadline"})) return JobStatus::killed;
   return JobStatus::unknown;
 }

@@ -7,6 +7,7 @@
 // Times are seconds or calendar times. With tasks, gpus counts for one task; without, the job is a gang of single GPUs.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "traces/core/cluster_units.hpp"
@@ -128,7 +129,10 @@ Result<void> read_any_csv(ReadContext& context) {
     job.deadline = row.instant_if(deadline);
     const auto name_in = [&row](Column column) { return row.is_blank(column) ? std::string_view() : row.text(column); };
     if (qos) job.priority = context.qos.priority(name_in(qos));
-    if (priority && !row.is_blank(priority)) job.priority = static_cast<std::int32_t>(row.integer(priority));
+    if (priority && !row.is_blank(priority)) {
+      using Limits = std::numeric_limits<std::int32_t>;
+      job.priority = static_cast<std::int32_t>(row.integer(priority, Limits::min(), Limits::max()));
+    }
     job.user = name_in(user);
     job.group = name_in(group);
     job.vc = name_in(vc);

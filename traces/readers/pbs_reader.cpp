@@ -202,9 +202,10 @@ class PbsReader {
         .submit = queued != Time::max() ? queued : created, .start = time(record, "start"), .end = time(record, "end")};
     if (run.times.submit == Time::max()) run.times.submit = eligible;
     if (run.times.submit == Time::max()) {
-      // Torque's D and A tell nothing but that there was a job.
+      // Torque's Q, D and A tell nothing but that there was a job.
       ++context_.report.rows;
       if (record.type == 'D' || record.type == 'A') return context_.drop(never_started, record.line);
+      if (record.type == 'Q') return context_.drop(still_waiting, record.line);
       return wrong(record.line, "qtime", "expected the time of the submission in qtime, ctime or etime");
     }
     run.eligible = eligible;

@@ -238,10 +238,13 @@ Result<void> read_sacct(ReadContext& context) {
   if (auto header = has_header ? rows.read_header() : rows.use_header(given); !header) return header;
   const SacctColumns columns = find_columns(rows);
   LoggedRuns jobs(context);
+  jobs.ask_last_runs(rows.names());
   const auto outcome = for_each_row(rows, context, [&](RowReader& row) {
     const std::string_view id = row.text(columns.id);  // Slurm cuts a long list of waiting tasks: 17_[1,3,...]
     if (id.substr(0, id.find('[')).find('.') != std::string_view::npos) return row.drop("step of a job");
     SacctRow entry = read_run(row, columns);
+    entry.run.wanted = row.wanted_as_last();
+    if (!entry.run.wanted && row.bad()) return row.drop_unread(left_out_by_filter);
     const bool is_demand_known =
         columns.requested || columns.requested_gres || entry.judged.fate != JobFate::still_waits;
     if (context.options.backlog && !is_demand_known) {

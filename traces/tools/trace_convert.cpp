@@ -151,7 +151,7 @@ TraceText write_native(const JobTable& jobs) {
   return {.text = std::move(text), .jobs = jobs.size(), .notes = {}};
 }
 
-TraceText write_swf(const JobTable& jobs, std::int64_t machine_gpus) {
+TraceText write_swf(const JobTable& jobs, std::int64_t machine_gpus, Time clock) {
   const std::vector<std::uint64_t> ids = numeric_ids(jobs);
   const Time first = jobs.size() == 0 ? Time{} : second_of(jobs.submits().front());
   std::string rows;
@@ -190,7 +190,7 @@ TraceText write_swf(const JobTable& jobs, std::int64_t machine_gpus) {
   TraceText swf{.text = "; Version: 2.2\n; Conversion: gpusched, one processor for each GPU\n; MaxJobs: " +
                         std::to_string(written) + "\n; MaxRecords: " + std::to_string(written) +
                         (machine_gpus > 0 ? "\n; MaxProcs: " + std::to_string(machine_gpus) : std::string()) +
-                        "\n; UnixStartTime: " + exact_seconds(first) + "\n" + rows,
+                        "\n; UnixStartTime: " + exact_seconds(first + clock) + "\n" + rows,
                 .jobs = written,
                 .notes = {}};
   if (ids.empty() && jobs.size() > 0)
@@ -207,12 +207,12 @@ TraceText write_swf(const JobTable& jobs, std::int64_t machine_gpus) {
 std::vector<std::string> writable_trace_formats() { return {"native", "swf"}; }
 
 Result<TraceText> convert_trace(const JobTable& jobs, const std::string& format, const std::string& path,
-                                std::int64_t machine_gpus) {
+                                std::int64_t machine_gpus, Time clock) {
   if (format != "native" && format != "swf") {
     return unexpected("cannot write format '" + format + "'" + suggest_nearest(format, writable_trace_formats()) +
                       "; expected native or swf");
   }
-  TraceText trace = format == "swf" ? write_swf(jobs, machine_gpus) : write_native(jobs);
+  TraceText trace = format == "swf" ? write_swf(jobs, machine_gpus, clock) : write_native(jobs);
   if (auto written = write_output(path, trace.text); !written) return Unexpected{written.error()};
   return trace;
 }

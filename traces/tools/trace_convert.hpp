@@ -27,15 +27,16 @@ TraceText write_native(const JobTable& jobs);
 /// submission (UnixStartTime in the header), recorded starts become waits; users, groups and virtual clusters become
 /// numbers in order of first appearance. Jobs without a GPU are left out. Ids that are not distinct positive numbers
 /// become 1, 2, ... The notes say how many jobs each of these touched. `machine_gpus`: of the machine (MaxProcs in the
-/// header); 0: not known.
-TraceText write_swf(const JobTable& jobs, std::int64_t machine_gpus = 0);
+/// header); 0: not known. `clock`: the time of day at second 0 (TraceReport::clock).
+TraceText write_swf(const JobTable& jobs, std::int64_t machine_gpus = 0, Time clock = {});
 
 /// Formats that convert_trace() writes: "native", "swf".
 std::vector<std::string> writable_trace_formats();
 
-/// Writes the trace to `path` ("-": standard output) in `format` under a temporary name, then renames. `machine_gpus`:
-/// as write_swf() takes it. Errors: unknown format (with the nearest name), or the file cannot be written.
+/// Writes the trace to `path` ("-": standard output) in `format` under a temporary name, then renames. `machine_gpus`
+/// and `clock`: as write_swf() takes them. Errors: unknown format (with the nearest name), or the file cannot be
+/// written.
 Result<TraceText> convert_trace(const JobTable& jobs, const std::string& format, const std::string& path,
-                                std::int64_t machine_gpus = 0);
+                                std::int64_t machine_gpus = 0, Time clock = {});
 
 }  // namespace gpusched

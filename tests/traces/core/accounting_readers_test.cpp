@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/core/reading.hpp"
+#include "traces/tools/trace_convert.hpp"
 
 namespace gpusched {
 namespace {
@@ -69,6 +70,13 @@ TEST(Pbs, OtherRecordsAreNoJobsAndBadOnesAreNamed) {
             ":4: start: expected a start not before qtime, found one 1m 4");
   EXPECT_EQ(error_of(trace_of(log + "nonsense\n")).substr(0, 43), ":4: row: expected DATE;TYPE;JOB;NAME=VALUE.");
   EXPECT_EQ(short_jobs(trace_of(log + late + "nonsense\n", {.drop_bad_rows = true})).size(), 1u);
+}
+
+// Torque says of a job that waits nothing but its queue.
+TEST(Pbs, AJobThatWaitsMayHaveNoTimes) {
+  const auto trace = trace_of(pbs_end("1.s", "Resource_List.ngpus=1") + "03/03/2025 09:00:00;Q;2.s;queue=gpuq\n");
+  EXPECT_EQ(short_jobs(trace), (Lines{"1.s 1740988800+60 600 1"}));
+  EXPECT_EQ(left_out(trace), (Counts{{"still waiting at the end of the trace", 1}}));
 }
 
 TEST(Pbs, ConditionsMayNameWhatRunsHave) {
@@ -349,6 +357,8 @@ TEST(Swf, TheHeaderSaysWhatTheClockShows) {
             whole_seconds(1027839845 % 86400 + 3600));
   EXPECT_EQ(trace_of("; UnixStartTime: 3600\n; TimeZone: -7200\n" + job)->report.clock, whole_seconds(82800));
   EXPECT_EQ(trace_of(job)->report.clock, Time{});
+  const std::string again = write_swf(trace_of(job)->jobs, 0, whole_seconds(82'800)).text;
+  EXPECT_EQ(trace_of(again)->report.clock, whole_seconds(82'810));  // the first job is at second 0 then
 }
 
 TEST(Swf, AJobWaitsForThePrecedingOne) {

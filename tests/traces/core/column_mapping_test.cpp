@@ -35,6 +35,22 @@ TEST(Columns, HaveUnits) {
   }
 }
 
+TEST(Columns, OfOneColumnHaveOneUnit) {
+  const std::string log = "t,n,d\n2,1,2\n4,1,3\n";
+  const auto both = trace_of(log, {.columns = "submit=t,gpus=n,duration=d:h,estimate=d"});
+  EXPECT_NE(error_of(both).find("duration=d:h and estimate=d: expected one unit for a column"), std::string::npos)
+      << error_of(both);
+  EXPECT_TRUE(trace_of(log, {.columns = "submit=t,gpus=n,duration=d:h,estimate=d:h"}));
+}
+
+// One column in milliseconds beside another in seconds.
+TEST(Columns, AStartCenturiesBehindItsSubmissionIsBad) {
+  const auto mixed = trace_of("t,s,d,n\n1704067200,1704067200500,10,1\n1704067300,1704067300500,10,1\n",
+                              {.columns = "submit=t,start=s,duration=d,gpus=n"});
+  EXPECT_NE(error_of(mixed).find("expected a start within ten years of the submission"), std::string::npos)
+      << error_of(mixed);
+}
+
 TEST(Columns, SpansSayTheirUnitsThemselves) {
   const std::string text = "t,d,w,n\n0,\"1 day, 6:00:16\",16:00:00,2\n1,PT1H,,1\n2,90 min,1-00:00:00,1\n3,60,60,1\n";
   const auto trace = csv(text, "submit=t,duration=d,estimate=w,gpus=n");

@@ -126,6 +126,29 @@ TEST(SacctIdentity, AJobOfAnotherSizeIsAnotherJobAndARequeuedOneNeedNotHaveStart
   }
 }
 
+// Of a job that was put back and ended well, both runs count, or none.
+TEST(SacctIdentity, ConditionsAreAskedOfTheRunThatAJobEndsWith) {
+  const std::string log = cluster_columns + row("500", "north", "REQUEUED", 3, 8) +
+                          row("500", "north", "COMPLETED", 3, 9) + row("501", "north", "REQUEUED", 3, 10) +
+                          row("501", "north", "FAILED", 3, 11) + row("502", "south", "COMPLETED", 3, 12);
+  const auto done = trace_of(log, {.where = "State=COMPLETED"});
+  EXPECT_EQ(ids_of(done), (Lines{"north/500", "south/502"}));
+  EXPECT_EQ(attempts_of_first(done), 2u);
+  EXPECT_EQ(left_out(done), (Counts{{"not what --where asks for", 2}}));
+  EXPECT_EQ(ids_of(trace_of(log, {.where = "State=COMPLETED,Cluster=north"})), Lines{"500"});
+  EXPECT_FALSE(trace_of(log, {.where = "State=REQUEUED"}));
+}
+
+// The part with GPUs says where a heterogeneous job belongs.
+TEST(SacctIdentity, AGangIsInThePartitionOfItsGpus) {
+  const auto trace = trace_of(
+      "JobID|Partition|State|Submit|Start|End|AllocTRES\n"
+      "1+0|cpu|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:00|2025-03-03T09:00:00|cpu=64,node=1\n"
+      "1+1|gpu|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:00|2025-03-03T09:00:00|cpu=8,gres/gpu=16,node=2\n");
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(trace->jobs.vcs()[trace->jobs.vc(JobId{0})], "gpu");
+}
+
 // --exclusive takes all of a node, whatever was asked for.
 TEST(SacctDemand, IsWhatAJobWasGivenWhereThatIsMore) {
   const std::string columns = "JobID|State|Submit|Start|End|ElapsedRaw|ReqTRES|AllocTRES|NNodes\n";
@@ -241,6 +264,8 @@ TEST(SacctForms, FixedWidths) {
   EXPECT_EQ(trace->jobs.names()[trace->jobs.name(JobId{0})], "my train");
   const auto cut = trace_of(table("billing=8,cpu=8,gre+"));
   EXPECT_NE(error_of(cut).find("cut to the width of its column; export with -P"), std::string::npos) << error_of(cut);
+  const auto cut_in_a_number = trace_of(table("billing=4+"));
+  EXPECT_NE(error_of(cut_in_a_number).find("cut to the width of its column"), std::string::npos);
   const std::string usual =
       "JobID           JobName  Partition      State ExitCode \n------------ ---------- ---------- ---------- -------- "
       "\n"

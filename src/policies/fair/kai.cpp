@@ -102,6 +102,22 @@ void Kai::decide(const View& view, Decision& decision) {
   decision.keep_order();
   jobs_.note(view);
   divide();
+  do {
+    has_stopped_ = false;
+    jobs_.try_again();
+    allocate(view, decision);
+    if (rules_.reclaims) {
+      jobs_.try_again();
+      for_each_job(view, false, [&](const Head& head) { return reclaim(view, decision, head); });
+    }
+    if (rules_.preempts) {
+      jobs_.try_again();
+      for_each_job(view, true, [&](const Head& head) { return preempt(view, decision, head); });
+    }
+  } while (has_stopped_);
+}
+
+void Kai::allocate(const View& view, Decision& decision) {
   for_each_job(view, true, [&](const Head& head) {
     if (!may_start(view, head, 0) || jobs_.lacks_room(view, head.job())) return false;
     const Verdict verdict = decision.start(head.job(), view.options().placement);
@@ -109,13 +125,11 @@ void Kai::decide(const View& view, Decision& decision) {
     if (verdict == Verdict::does_not_fit) jobs_.note_lack_of_room(view, head.job());
     return verdict == Verdict::ok;
   });
-  if (rules_.reclaims) {
-    jobs_.try_again();
-    for_each_job(view, false, [&](const Head& head) { return reclaim(view, decision, head); });
-  }
-  if (!rules_.preempts) return;
-  jobs_.try_again();
-  for_each_job(view, true, [&](const Head& head) { return preempt(view, decision, head); });
+}
+
+void Kai::stopped(const View& view, const std::vector<JobId>& gone) {
+  for (const JobId job : gone) jobs_.stopped(view, job);
+  has_stopped_ = has_stopped_ || !gone.empty();
 }
 
 void Kai::divide() {
@@ -187,7 +201,7 @@ bool Kai::reclaim(const View& view, Decision& decision, const Head& head) {
   const std::vector<JobId> victims = reclaimable(view, head);
   if (victims.empty()) return false;
   const std::vector<JobId> gone = make_room(head.job(), view.options().placement, victims, decision);
-  for (const JobId job : gone) jobs_.stopped(view, job);
+  stopped(view, gone);
   if (view.phase(head.job()) != JobPhase::running) return false;
   jobs_.started(view, head.job());
   return true;
@@ -197,7 +211,7 @@ std::vector<JobId> Kai::stoppable(const View& view, std::uint32_t queue, std::in
   std::vector<JobId> jobs;
   for (const QuotaJobs::Running& run : jobs_.running(queue)) {
     if (run.priority >= std::min(below, rules_.nonpreemptible_from)) break;
-    if (run.began != view.now()) jobs.push_back(run.job);
+    if (jobs_.may_stop(view, run)) jobs.push_back(run.job);
   }
   std::reverse(jobs.begin(), jobs.end());
   return jobs;
@@ -258,7 +272,7 @@ bool Kai::preempt(const View& view, Decision& decision, const Head& head) {
       victims.push_back(job);
     }
   }
-  for (const JobId job : victims) jobs_.stopped(view, job);
+  stopped(view, victims);
   if (is_started) jobs_.started(view, head.job());
   return is_started;
 }
@@ -305,7 +319,9 @@ PolicyInfo kai_info() {
               "kai-scheduler/KAI-Scheduler, docs/fairness, docs/scheduling-deep-dive and pkg/scheduler: actions "
               "allocate, reclaim and preempt over GPUs and one level of queues; no consolidation, no past usage, no "
               "limit on the search",
-          .complexity = "O(queues log queues + shapes) an event; O(running log running) a preemption considered",
+          .complexity =
+              "O(queues log queues + shapes) an event and for each job stopped; O(running log running) a "
+              "preemption considered",
           .parameters = {owner_parameter("vc"),
                          numbers_parameter("quota_gpus", "guaranteed, each QUEUE=GPUS; others: none"),
                          numbers_parameter("limit_gpus", "most that a queue holds, each QUEUE=GPUS; others: no limit"),

@@ -31,7 +31,7 @@ std::vector<MilliGpu> kai_fair_shares(const std::vector<KaiQueue>& queues, const
                                       MilliGpu total, const std::vector<std::uint32_t>& ties = {});
 
 /// Rounds of the KAI scheduler over GPUs and one level of queues. A round allocates to waiting jobs, then reclaims,
-/// then preempts.
+/// then preempts; one that stopped somebody is followed by another at the same instant.
 ///
 /// The next job comes from the queue that is not above its fair share; then which stays within its quota with the job;
 /// then of higher priority; then which would hold the smallest part of what it may hold. Within a queue higher
@@ -64,6 +64,9 @@ class Kai {
   using Rank = std::tuple<bool, bool, double, bool, double, double, MilliGpu, QueuePlace>;
 
   void divide();
+  void allocate(const View& view, Decision& decision);
+  // Notes that the open decision stopped these.
+  void stopped(const View& view, const std::vector<JobId>& gone);
   /// Calls attempt(head) for the next job until none is left that was not given up; true: it started. `alone`: then no
   /// other queue has changed.
   template <class Attempt>
@@ -84,8 +87,7 @@ class Kai {
     return jobs_.held(queue) - freed + wanted <= queues_[queue].limit;
   }
   [[nodiscard]] bool may_start(const View& view, const Head& head, MilliGpu freed) const;
-  /// Running jobs of lower priorities than `below` that may be stopped, those that go first last. What starts now
-  /// stays, so that an instant comes to an end.
+  /// Running jobs of lower priorities than `below` that may be stopped, those that go first last.
   [[nodiscard]] std::vector<JobId> stoppable(const View& view, std::uint32_t queue, std::int64_t below) const;
 
   QuotaJobs jobs_;
@@ -93,6 +95,7 @@ class Kai {
   std::vector<MilliGpu> fair_;
   MilliGpu total_;
   Rules rules_;
+  bool has_stopped_ = false;  // in this round
 };
 
 }  // namespace gpusched

@@ -134,7 +134,7 @@ std::vector<JobId> Kueue::candidates(const View& view, const Head& head) const {
   using Rank = std::tuple<bool, std::int32_t, std::int64_t, std::uint32_t>;  // own, priority, began, place
   std::vector<std::pair<Rank, JobId>> found;
   const auto add = [&](const QuotaJobs::Running& run, bool is_own) {
-    if (run.began == view.now()) return;  // what starts now stays, so that an instant comes to an end
+    if (!jobs_.may_stop(view, run)) return;
     found.push_back({Rank{is_own, run.priority, -run.began.us, run.lateness}, run.job});
   };
   for (const QuotaJobs::Running& run : jobs_.running(head.queue)) {

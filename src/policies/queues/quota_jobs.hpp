@@ -51,6 +51,8 @@ class QuotaJobs {
     try_again();
     all_changed_ = view.events().empty();
     changed_.clear();
+    fresh_.clear();
+    stopped_.clear();
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::submit) {
         changed_.insert(queue_of(view, event.job));
@@ -109,14 +111,22 @@ class QuotaJobs {
     const std::uint32_t queue = queue_of(view, job);
     drop(view, job);
     hold(view, job, queue, +1);
+    if (!stopped_.contains(job)) fresh_.insert(job);
   }
   void stopped(const View& view, JobId job) {
     hold(view, job, queue_of(view, job), -1);
     push(view, job);
+    fresh_.erase(job);
+    stopped_.insert(job);
     all_changed_ = true;
     try_again();
   }
   /// \}
+  /// A run that began at this instant may be stopped only if this decision began it, which costs nothing, and has not
+  /// stopped its job before: so the instant ends.
+  [[nodiscard]] bool may_stop(const View& view, const Running& run) const {
+    return run.began != view.now() || fresh_.contains(run.job);
+  }
 
   /// GPU thousandths that the queue's running jobs hold, and that all of its jobs ask for. \{
   [[nodiscard]] MilliGpu held(std::uint32_t queue) const { return queues_[queue].held; }
@@ -200,6 +210,7 @@ class QuotaJobs {
   std::set<std::pair<std::uint32_t, std::uint32_t>> without_room_;  // scheduling queue, demand
   std::vector<Key> keys_;                                           // by job: of its kind as it waits
   std::vector<Running> runs_;                                       // by job: as it runs, or ran last
+  std::set<JobId> fresh_, stopped_;  // that this decision started and never stopped, and that it stopped
   std::uint64_t pass_ = 0;
 };
 

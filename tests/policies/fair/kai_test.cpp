@@ -89,6 +89,14 @@ TEST(Kai, AQueueReclaimsItsFairShare) {
   EXPECT_EQ(run_policy("kai{reclaim=false}", full(), eight_gpus), (Spans{{0, 100}, {0, 100}, {100, 120}}));
 }
 
+// Job 2 takes one GPU of the four that job 0 gives up; job 1 fits beside it.
+TEST(Kai, WhatAReclaimFreesIsAllocatedAtOnce) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 109, .gpus = 4, .vc = "q", .priority = 2},
+                                  {.submit = 1, .work = 16, .gpus = 3, .vc = "q"},
+                                  {.submit = 5, .work = 1000, .gpus = 1, .vc = "p"}});
+  EXPECT_EQ(run_policy("kai", jobs, Cluster::pool(4)), (Spans{{0, 1109}, {5, 21}, {5, 1005}}));
+}
+
 TEST(Kai, WhatIsWithinAQuotaIsProtected) {
   EXPECT_EQ(run_policy("kai{quota_gpus=[a=8]}", full(), eight_gpus)[2], (Span{100, 120}));
   EXPECT_EQ(run_policy("kai{quota_gpus=[a=5]}", full(), eight_gpus)[2], (Span{100, 120})) << "its share is one";

@@ -52,6 +52,19 @@ TEST(Kueue, WhoNeedNotGoStays) {
   EXPECT_EQ(run_policy("kueue{reclaim=any}", jobs, eight), (Spans{{0, 100}, {1, 121}, {2, 102}, {10, 30}}));
 }
 
+// At 100 the 4 GPUs of job 1 and, borrowed, those of job 2 come before job 3, which is within its queue's quota: what
+// was lent at that instant is taken back at it.
+TEST(Kueue, WhatIsLentAtAnInstantIsReclaimedAtIt) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 8, .vc = "a"},
+                                  {.submit = 30, .work = 1000, .gpus = 4, .vc = "a", .priority = 1},
+                                  {.submit = 41, .work = 1000, .gpus = 3, .vc = "b"},
+                                  {.submit = 71, .work = 1000, .gpus = 3, .vc = "a"}});
+  const Spans spans = run_policy("kueue{nominal_gpus=[a=7,b=1],reclaim=any}", jobs, eight);
+  EXPECT_EQ(spans[1], (Span{100, 1100}));
+  EXPECT_EQ(spans[3], (Span{100, 1100}));
+  EXPECT_EQ(spans[2], (Span{1100, 2100}));
+}
+
 TEST(Kueue, BorrowingAndLendingHaveLimits) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 4, .vc = "a"},
                                   {.submit = 0, .work = 50, .gpus = 2, .vc = "a"},
@@ -156,6 +169,8 @@ class PlainKueue {
 
   void decide(const View& view, Decision& decision) {
     std::set<JobId> out;
+    fresh_.clear();
+    stopped_.clear();
     for (;;) {
       std::vector<JobId> heads;
       for (std::uint32_t queue = 0; queue < quotas_.size(); ++queue) {
@@ -238,8 +253,14 @@ class PlainKueue {
     for (const JobId victim : victims) {
       if (!is_started) decision.restore(victim);
     }
-    if (is_started) began_[job] = view.now();
-    return is_started;
+    if (!is_started) return false;
+    began_[job] = view.now();
+    for (const JobId victim : victims) {
+      fresh_.erase(victim);
+      stopped_.insert(victim);
+    }
+    if (!stopped_.contains(job)) fresh_.insert(job);
+    return true;
   }
 
   [[nodiscard]] std::vector<JobId> targets(const View& view, JobId job) const {
@@ -247,7 +268,7 @@ class PlainKueue {
     std::vector<JobId> others, mine;
     for (const JobId victim : view.running()) {
       const bool is_lower = view.priority(victim) < view.priority(job);
-      if (began_.at(victim) == view.now()) continue;
+      if (began_.at(victim) == view.now() && !fresh_.contains(victim)) continue;
       if (queue_of(view, victim) == own) {
         const bool is_newer = rules_.within == Kueue::Preempts::lower_or_newer &&
                               view.priority(victim) == view.priority(job) &&
@@ -316,6 +337,7 @@ class PlainKueue {
   Kueue::Rules rules_;
   OwnerColumn column_;
   std::map<JobId, Time> began_;
+  std::set<JobId> fresh_, stopped_;  // that this decision started and never stopped, and that it stopped
 };
 
 struct DrawnKueue {

@@ -91,7 +91,14 @@ TEST(Metrics, FinishTimeRatiosDoNotDependOnWhatLetsJobsWait) {
   Cluster limited = Cluster::pool(1);
   limited.limits = {{.per = LimitOwner::all, .most = {.jobs = 1}}};
   for (const std::vector<Row>& rows :
-       {std::vector<Row>(6, Row{0, 100, 1}), std::vector<Row>{{0, 100, 1}, {10, 20, 1}, {30, 5, 1}, {200, 5, 1}}}) {
+       {std::vector<Row>(6, Row{0, 100, 1}), std::vector<Row>{{0, 100, 1}, {10, 20, 1}, {30, 5, 1}, {200, 5, 1}},
+        std::vector<Row>{{0, 10, 1},
+                         {0, 100, 1},
+                         {.submit = 5, .work = 20, .after = {"0"}},
+                         {.submit = 8, .work = 20, .after = {"0"}, .delay = 25},
+                         {10, 30, 1},
+                         {.submit = 50, .work = 20, .after = {"0"}},
+                         {.submit = 60, .work = 10, .after = {"1", "2", "4"}}}}) {
     const WatchedRun free(rows, Cluster::pool(1), Fifo{}), held(rows, limited, Fifo{});
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
       EXPECT_DOUBLE_EQ(*finish_time_ratio(held.engine, held.log, JobId{i}),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Metrics: what a finished run was like. RunLog watches a run for what the final state does not tell;
-/// compute_metrics() then reads the finished engine once.
+/// Metrics: what a finished run was like. compute_metrics() reads the finished engine and the RunLog that watched it.
 ///
 /// All spans are seconds. A percentile p of n sorted values interpolates linearly at position p (n - 1) (type 7 of
 /// Hyndman and Fan, The American Statistician 50(4), 1996; numpy's default).
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -22,193 +20,12 @@
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/measure_window.hpp"
 #include "gpusched/engine/engine.hpp"
-#include "gpusched/engine/view.hpp"
-#include "gpusched/watch/measured_span.hpp"
 #include "gpusched/watch/percentile.hpp"
+#include "gpusched/watch/run_log.hpp"
 #include "gpusched/watch/service_figures.hpp"
 #include "gpusched/watch/study_figures.hpp"
 
 namespace gpusched {
-
-/// An Observer of constant cost an event and 8 bytes a job. Reuse needs a fresh one for each run.
-class RunLog {
- public:
-  /// Watches a run for the metrics of the jobs of `window`.
-  explicit RunLog(MeasureWindow window = {}) : span_(window) {}
-
-  /// Follows the events of an instant.
-  void observe(const OracleView& view, std::span<const Event> events) {
-    if (contention_us_.empty()) begin(view, events);
-    if (view.has_limits()) take_in_barred(view);
-    pass_time(view.now());
-    for (const Event& event : events) {
-      if (!concerns_job(event.kind)) continue;
-      const auto asked = [&view, &event] { return view.at(event).shape(event.job).gpu_milli(); };
-      switch (event.kind) {
-        case EventKind::submit:
-          submit(event.job, asked(), view.now() - view.submit(event.job));
-          ++waiting_;
-          break;
-        case EventKind::finish: finish(event.job, asked(), view.released_gpu_milli(event.job)); break;
-        case EventKind::withdraw:
-          if (stays(view, event.job)) {
-            held_back_[index(event.job)] = asked();
-          } else {
-            finish(event.job, asked(), 0);
-          }
-          --waiting_;
-          break;
-        case EventKind::refuse: refuse(event.job); break;
-        case EventKind::retry:
-        case EventKind::kill:
-        case EventKind::preempt:
-          held_ -= view.released_gpu_milli(event.job);
-          ++waiting_;
-          break;
-        case EventKind::start:
-          held_ += view.held_gpu_milli(event.job);
-          --waiting_;
-          break;
-        default: break;
-      }
-    }
-    withheld_ = view.cluster().withheld_gpu_milli();
-    idle_ = view.cluster().free_gpu_milli();
-    max_waiting_ = std::max(max_waiting_, waiting_);
-  }
-
-  /// Mean of max(1, GPUs asked for by all jobs in the system / GPUs of the cluster) over the job's life, times the
-  /// length of that life, in microseconds. Precondition: the job finished.
-  [[nodiscard]] double contention_us(JobId job) const { return contention_us_[index(job)]; }
-  /// GPU time from the first submission to the last end of the measured jobs, in microseconds times thousandths of a
-  /// GPU: held by any job, measured or not; of nodes out of service, which no job held; of the others, likewise; and of
-  /// all GPUs. The first three sum to the last, or fault_of_account() says so.
-  /// \{
-  [[nodiscard]] detail::WideInt held() const { return at_end_.held - at_begin_.held; }
-  [[nodiscard]] detail::WideInt withheld() const { return at_end_.withheld - at_begin_.withheld; }
-  [[nodiscard]] detail::WideInt idle() const { return at_end_.idle - at_begin_.idle; }
-  [[nodiscard]] detail::WideInt capacity() const {
-    return detail::WideInt{capacity_} * (at_end_.passed - at_begin_.passed).us;
-  }
-  /// \}
-  /// As withheld(), from the first measured submission to the last.
-  [[nodiscard]] detail::WideInt withheld_while_submitting() const {
-    return sums_.withheld_while_submitting - at_begin_.withheld_while_submitting;
-  }
-  /// The longest queue, after any instant's events or decision.
-  [[nodiscard]] std::int64_t max_waiting_jobs() const { return max_waiting_; }
-
-  /// GPU-seconds of thousandths of a GPU times microseconds.
-  static double gpu_seconds(detail::WideInt milli_us) {
-    return static_cast<double>(milli_us) / (static_cast<double>(whole_gpu) * microseconds_per_second);
-  }
-
- private:
-  // Until the first instant that is seen nobody ran. The first submission may lie before it: that job waits for others.
-  void begin(const OracleView& view, std::span<const Event> events) {
-    contention_us_.resize(view.job_count());
-    span_.begin(view);
-    capacity_ = view.cluster().total_gpus() * whole_gpu;
-    withheld_ = view.cluster().withheld_gpu_milli();
-    for (const Event& event : events) {
-      if (event.kind != EventKind::node_down && event.kind != EventKind::node_up) continue;
-      const MilliGpu milli = view.cluster().node_gpus(event.node) * whole_gpu;
-      withheld_ += event.kind == EventKind::node_up ? milli : -milli;
-    }
-    idle_ = capacity_ - withheld_;
-  }
-
-  void pass_time(Time now) {
-    span_.pass(
-        now,
-        [this](Time span) {
-          const auto us = static_cast<double>(span.us);
-          const auto gpus = static_cast<double>(std::max<MilliGpu>(capacity_, 1));
-          contended_us_ += demand_ <= capacity_ ? us : us * (static_cast<double>(demand_) / gpus);
-          sums_.add(*this, span);
-        },
-        [this] { at_begin_ = sums_; });
-  }
-
-  // A limit took the job out of its queue, and may have let it in again since.
-  static bool stays(const View& view, JobId job) {
-    const JobPhase phase = view.phase(job);
-    return view.has_limits() && (view.is_held_back(job) || phase == JobPhase::pending || phase == JobPhase::running);
-  }
-
-  // Jobs that a limit holds back since their submission, which is no event. One that follows others, too, counts from
-  // when it is let in.
-  void take_in_barred(const OracleView& view) {
-    listed_ = std::max(listed_, view.jobs().in_front());
-    for (; listed_ < view.job_count() && view.listed(JobId{listed_}) <= view.now(); ++listed_) {
-      const JobId job{listed_};
-      const bool follows_others = !view.jobs().dependencies().of(job).empty();
-      const bool was_no_event = view.listed(job) < view.now() || view.is_held_back(job);
-      if (follows_others || !was_no_event) continue;
-      pass_time(view.listed(job));
-      const MilliGpu asked = view.shape(job).gpu_milli();
-      enter(job, asked, Time{});
-      held_back_[index(job)] = asked;
-    }
-  }
-
-  // `late`: how long ago it came, where it was held back until this first event.
-  void submit(JobId job, MilliGpu gpus, Time late) {
-    if (const auto held = held_back_.find(index(job)); held != held_back_.end()) {
-      demand_ += gpus - held->second;  // its user may have changed that
-      held_back_.erase(held);
-    } else {
-      enter(job, gpus, late);
-    }
-  }
-
-  // It may have been here before.
-  void enter(JobId job, MilliGpu gpus, Time late) {
-    demand_ += gpus;
-    double& contention_us = contention_us_[index(job)];
-    contention_us = contended_us_ - (contention_us == 0 ? static_cast<double>(late.us) : contention_us);
-  }
-
-  void refuse(JobId job) {
-    if (const auto held = held_back_.find(index(job)); held != held_back_.end()) {
-      finish(job, held->second, 0);
-      held_back_.erase(held);
-    } else if (span_.measures(job)) {
-      at_end_ = sums_;
-    }
-  }
-
-  void finish(JobId job, MilliGpu asked, MilliGpu held) {
-    if (span_.measures(job)) at_end_ = sums_;
-    demand_ -= asked;
-    held_ -= held;
-    contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];
-  }
-
-  // Integrals over time, in microseconds times thousandths of a GPU.
-  struct Sums {
-    detail::WideInt held = 0, withheld = 0, idle = 0, withheld_while_submitting = 0;
-    Time passed{};
-    void add(const RunLog& log, Time span) {
-      held += detail::WideInt{log.held_} * span.us;
-      idle += detail::WideInt{log.idle_} * span.us;
-      passed += span;
-      if (log.withheld_ == 0) return;
-      withheld += detail::WideInt{log.withheld_} * span.us;
-      withheld_while_submitting += detail::WideInt{log.withheld_} * log.span_.while_submitting(span).us;
-    }
-  };
-
-  detail::MeasuredSpan span_;
-  // Of a job in the system: contended_us_ at its submission, less what passed before when it is submitted anew.
-  std::vector<double> contention_us_;
-  double contended_us_ = 0;
-  MilliGpu capacity_ = 0, demand_ = 0, held_ = 0, withheld_ = 0, idle_ = 0;
-  std::uint32_t listed_ = 0;                     // jobs of lower ids were looked at, where there are limits
-  std::map<std::uint32_t, MilliGpu> held_back_;  // jobs of the system that stand in no queue, and what they ask for
-  Sums sums_, at_begin_, at_end_;
-  std::int64_t waiting_ = 0, max_waiting_ = 0;
-};
 
 /// The numbers of a run, over the measured jobs. Names are the keys that files and reports use.
 struct Metrics {

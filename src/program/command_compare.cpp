@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/base/interruption.hpp"
+#include "src/base/nearest_name.hpp"
 #include "src/base/process_info.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/program/commands.hpp"
@@ -62,8 +63,9 @@ std::optional<std::string> scenario_file(const std::string& word) {
   return first != std::string::npos && (*text)[first] == '{' ? std::optional(word) : std::nullopt;
 }
 
-// Takes the base from the word in front where that is a file of settings.
-Result<void> find_base(CompareArguments& arguments) {
+// Takes the base from the word in front where that is a file of settings; without variations, those of a comparison's
+// manifest, and how it compared where that is not given.
+Result<void> find_base(CompareArguments& arguments, const CLI::App& command) {
   FieldArguments& fields = arguments.fields;
   if (fields.positional.size() == 1) {
     std::error_code ignored;
@@ -76,7 +78,14 @@ Result<void> find_base(CompareArguments& arguments) {
     }
   }
   if (!arguments.variations.empty() || fields.config.empty() || fields.config == "-") return {};
-  if (const auto text = read_text_file(fields.config)) arguments.variations = variations_of_manifest(*text);
+  const auto text = read_text_file(fields.config);
+  if (!text) return {};
+  ToldComparison told = comparison_of_manifest(*text);
+  if (told.variations.empty()) return {};
+  arguments.variations = std::move(told.variations);
+  if (command.count("--metrics") == 0) arguments.metrics = joined(told.options.metrics, ",");
+  if (command.count("--mode") == 0) arguments.options.mode = told.options.mode;
+  if (command.count("--window-jobs") == 0) arguments.options.window_jobs = told.options.window_jobs;
   return {};
 }
 
@@ -105,6 +114,31 @@ int deliver(const ComparePlan& plan, const CompareOutcome& outcome, const Execut
     missing += (missing.empty() ? "" : "; ") + ("world '" + plan.worlds[w].world.name + "' " + outcome.failures[w]);
   }
   return missing.empty() ? exit_done : complain(missing, exit_failed);
+}
+
+std::vector<std::string> lines_of(const ReplayInput& input) {
+  std::vector<std::string> all;
+  for (const auto& lines : {left_out_lines(input.trace.report), input.slurm.unused_lines(), input.slurm.notes}) {
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  return all;
+}
+
+// What was noted of the base's input, and of others what was not noted of that.
+void note_inputs(const ComparePlan& plan, const CompareOutcome& outcome) {
+  const std::vector<std::string> of_base = lines_of(plan.worlds.front().input);
+  for (const std::string& line : of_base) note(line);
+  for (std::size_t w = 0; w < plan.worlds.size(); ++w) {
+    const LoadedWorld& world = plan.worlds[w];
+    for (const std::string& line : lines_of(world.input)) {
+      if (std::find(of_base.begin(), of_base.end(), line) == of_base.end()) note(world.world.name + ": " + line);
+    }
+    const double refused = outcome.metrics[w] ? outcome.metrics[w]->refused_jobs.value_or(0) : 0;
+    if (refused > 0) {
+      note(world.world.name + ": limits refuse " + counted(static_cast<std::uint64_t>(refused), "job") +
+           ", which no average counts");
+    }
+  }
 }
 
 int compare_worlds(const Asked<Scenario>& asked, const CompareArguments& arguments) {
@@ -143,10 +177,7 @@ int compare_worlds(const Asked<Scenario>& asked, const CompareArguments& argumen
     for (const std::string& line : world.options.conditions.all_notes()) note(world.world.name + ": " + line);
     if (!world.same_jobs) note(world.world.name + ": its jobs are not those of the base, so that nothing is paired");
   }
-  const ReplayInput& base = plan->worlds.front().input;
-  for (const auto& lines : {left_out_lines(base.trace.report), base.slurm.unused_lines(), base.slurm.notes}) {
-    for (const std::string& line : lines) note(line);
-  }
+  note_inputs(*plan, *outcome);
   return deliver(*plan, *outcome, execution, folder);
 }
 
@@ -173,7 +204,7 @@ void add_compare_command(CLI::App& program, int& exit_code) {
           "begins empty; auto: log where it is long enough")
       ->check(CLI::IsMember({"auto", "log", "windows"}));
   command->add_option("--window-jobs", arguments->options.window_jobs, "jobs of a window")
-      ->check(whole_number_from(1, 1'000'000'000));
+      ->check(whole_number_from(1, most_window_jobs));
   command->footer(
       "The worlds are compared with the base as evaluate compares policies.\n"
       "\nExamples:\n"
@@ -182,12 +213,12 @@ void add_compare_command(CLI::App& program, int& exit_code) {
       "  gpusched compare jobs.csv --cluster 8x8 --policy fifo \\\n"
       "                   --vary cluster+=2x8:H100 --vary placement=first-fit\n"
       "  gpusched compare what-if --out again\n");
-  command->callback([arguments, &exit_code] {
+  command->callback([arguments, command, &exit_code] {
     if (arguments->fields.print_schema) {
       std::fputs(scenario_schema().c_str(), stdout);
       return;
     }
-    if (const auto found = find_base(*arguments); !found) {
+    if (const auto found = find_base(*arguments, *command); !found) {
       exit_code = complain(found.error());
       return;
     }

@@ -16,6 +16,9 @@
 
 namespace gpusched {
 
+/// Jobs of a window, at most.
+inline constexpr std::uint64_t most_window_jobs = 1'000'000'000;
+
 /// How worlds are compared.
 struct CompareOptions {
   std::vector<std::string> metrics = {};  ///< names of metric_table(); empty: the usual ones

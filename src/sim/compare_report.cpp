@@ -169,7 +169,7 @@ Json world_json(const LoadedWorld& world) {
           {"files", std::move(files)}};
 }
 
-Json manifest_json(const ComparePlan& plan, const CompareOutcome& outcome, const Execution& execution) {
+Json manifest_json(const ComparePlan& plan, const Execution& execution) {
   const LoadedWorld& base = plan.worlds.front();
   Json manifest = build_json();
   Json worlds = Json::array(), variations = Json::array(), metrics = Json::array();
@@ -182,7 +182,7 @@ Json manifest_json(const ComparePlan& plan, const CompareOutcome& outcome, const
       {{"config", Json::parse(scenario_json(base.world.scenario, false))},
        {"variations", std::move(variations)},
        {"compare",
-        {{"metrics", std::move(metrics)}, {"mode", outcome.mode}, {"window_jobs", plan.options.window_jobs}}},
+        {{"metrics", std::move(metrics)}, {"mode", plan.options.mode}, {"window_jobs", plan.options.window_jobs}}},
        {"trace", trace_json(base.input.trace.report)},
        {"worlds", std::move(worlds)},
        {"seed", base.world.scenario.seed},
@@ -253,7 +253,7 @@ std::string compare_table(const ComparePlan& plan, const CompareOutcome& outcome
 }
 
 std::string compare_json(const ComparePlan& plan, const CompareOutcome& outcome, const Execution& execution) {
-  Json json = {{"manifest", manifest_json(plan, outcome, execution)}};
+  Json json = {{"manifest", manifest_json(plan, execution)}};
   json.update(result_json(plan, outcome));
   return json_text(json, -1);
 }
@@ -263,17 +263,32 @@ std::vector<std::pair<std::string, std::string>> compare_files(const ComparePlan
   return {{"compare.csv", compare_csv(plan, outcome)},
           {"compare.json", json_text(result_json(plan, outcome))},
           {"table.txt", compare_table(plan, outcome)},
-          {manifest_name, json_text(manifest_json(plan, outcome, execution))}};
+          {manifest_name, json_text(manifest_json(plan, execution))}};
 }
 
-std::vector<std::string> variations_of_manifest(const std::string& text) {
+ToldComparison comparison_of_manifest(const std::string& text) {
   const auto json = parse_json_strictly(text, "");
-  std::vector<std::string> variations;
-  if (!json || !json->is_object() || !json->contains("variations") || !(*json)["variations"].is_array()) return {};
-  for (const Json& entry : (*json)["variations"]) {
-    if (entry.is_string()) variations.push_back(entry.get<std::string>());
+  ToldComparison told;
+  if (!json || !json->is_object()) return told;
+  const auto words_of = [](const Json& object, const char* key) {
+    std::vector<std::string> words;
+    const auto list = object.find(key);
+    if (list == object.end() || !list->is_array()) return words;
+    for (const Json& entry : *list) {
+      if (entry.is_string()) words.push_back(entry.get<std::string>());
+    }
+    return words;
+  };
+  told.variations = words_of(*json, "variations");
+  const auto options = json->find("compare");
+  if (options == json->end() || !options->is_object()) return told;
+  told.options.metrics = words_of(*options, "metrics");
+  const auto mode = options->find("mode"), jobs = options->find("window_jobs");
+  if (mode != options->end() && (*mode == "log" || *mode == "windows")) told.options.mode = mode->get<std::string>();
+  if (jobs != options->end() && jobs->is_number_unsigned()) {
+    told.options.window_jobs = std::clamp<std::uint64_t>(jobs->get<std::uint64_t>(), 1, most_window_jobs);
   }
-  return variations;
+  return told;
 }
 
 }  // namespace gpusched

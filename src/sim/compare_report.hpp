@@ -21,7 +21,12 @@ std::string compare_json(const ComparePlan& plan, const CompareOutcome& outcome,
 std::vector<std::pair<std::string, std::string>> compare_files(const ComparePlan& plan, const CompareOutcome& outcome,
                                                                const Execution& execution);
 
-/// The variations that a manifest of compare tells; empty where the text is none.
-std::vector<std::string> variations_of_manifest(const std::string& text);
+/// What a manifest of compare tells of the comparison.
+struct ToldComparison {
+  std::vector<std::string> variations = {};
+  CompareOptions options = {};
+};
+/// Without variations where the text is no such manifest.
+ToldComparison comparison_of_manifest(const std::string& text);
 
 }  // namespace gpusched

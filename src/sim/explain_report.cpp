@@ -88,6 +88,7 @@ class Words {
                " free GPUs";
       case WaitCause::policy: break;
     }
+    if (run_->policy == "as-recorded") return "its recorded start: " + free + " GPUs are free where it fits";
     std::string text = "its turn: " + free + " GPUs free where it fits, which " + run_->policy + " keeps for others";
     if (run_->policy.find('+') != std::string::npos) text += " or for a reservation";
     if (!plan_->input.conditions.power.model.is_empty()) text += ", or a power cap refuses it";
@@ -108,15 +109,15 @@ class Words {
     const JobsAhead& begin = span.ahead_at_begin;
     std::string text;
     if (begin.count > 0) {
-      text = "; " + counted(begin.count, "job") + " submitted before it " + (begin.count == 1 ? "waits" : "wait") +
-             " for " + gpus_counted(begin.gpu_milli) + ", the first job " + job_name(begin.first);
+      text = "; " + counted(begin.count, "job") + " ahead of it " + (begin.count == 1 ? "waits" : "wait") + " for " +
+             gpus_counted(begin.gpu_milli) + ", the first job " + job_name(begin.first);
       if (span.ahead_at_end.count != begin.count) text += ", at the end " + std::to_string(span.ahead_at_end.count);
     } else {
-      text = "; no job submitted before it waits";
+      text = "; no job ahead of it waits";
     }
     if (span.started == 0) return text;
     text += "; " + counted(span.started, "other job") + " started";
-    return span.overtook == 0 ? text : text + ", " + std::to_string(span.overtook) + " of them submitted later";
+    return span.overtook == 0 ? text : text + ", " + std::to_string(span.overtook) + " of them behind it";
   }
 
   const ExplainPlan* plan_;

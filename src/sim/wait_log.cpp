@@ -7,15 +7,20 @@
 namespace gpusched {
 namespace {
 
-JobsAhead jobs_ahead(const View& view, JobId job) {
-  JobsAhead ahead;
-  const QueuePlace place = view.queue_place(job);
-  for (const JobId other : view.queue(view.queue_of(job))) {
-    if (other == job || !(view.queue_place(other) < place)) continue;
-    if (ahead.count++ == 0 || view.queue_place(other) < view.queue_place(ahead.first)) ahead.first = other;
-    ahead.gpu_milli += view.shape(other).gpu_milli();
+// Those whose jobs may run on some node on which jobs of `queue` may; the last one is of jobs of no virtual cluster.
+std::vector<std::uint32_t> queues_beside(const Cluster& cluster, std::uint32_t queue) {
+  const auto queues = static_cast<std::uint32_t>(cluster.vcs.size() + 1);
+  const auto serves = [&](const Node& node, std::uint32_t whose) {
+    return whose + 1 == queues || cluster.owners_serve(node.vc, node.vc_group, whose);
+  };
+  std::vector<std::uint32_t> beside;
+  for (std::uint32_t other = 0; other < queues; ++other) {
+    const bool meets = other == queue || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [&](const Node& node) {
+                         return serves(node, queue) && serves(node, other);
+                       });
+    if (meets) beside.push_back(other);
   }
-  return ahead;
+  return beside;
 }
 
 // Whether the job goes on doing what it did.
@@ -31,6 +36,19 @@ bool continues(const WaitSpan& before, const WaitSpan& after) {
 }
 
 }  // namespace
+
+JobsAhead WaitLog::jobs_ahead(const View& view) const {
+  JobsAhead ahead;
+  const QueuePlace place = view.queue_place(job_);
+  for (const std::uint32_t queue : queues_) {
+    for (const JobId other : view.queue(queue)) {
+      if (other == job_ || !(view.queue_place(other) < place)) continue;
+      if (ahead.count++ == 0 || view.queue_place(other) < view.queue_place(ahead.first)) ahead.first = other;
+      ahead.gpu_milli += view.shape(other).gpu_milli();
+    }
+  }
+  return ahead;
+}
 
 WaitSpan WaitLog::state_now(const OracleView& view) const {
   WaitSpan span{.kind = WaitSpan::Kind::done, .since = view.now()};
@@ -54,7 +72,7 @@ WaitSpan WaitLog::state_now(const OracleView& view) const {
       span.kind = WaitSpan::Kind::waiting;
       span.cause = state.cause;
       span.least_free = span.most_free = state.free_milli;
-      span.ahead_at_begin = span.ahead_at_end = jobs_ahead(view, job_);
+      span.ahead_at_begin = span.ahead_at_end = jobs_ahead(view);
       break;
     }
     case JobPhase::running:
@@ -89,14 +107,14 @@ void WaitLog::observe(const OracleView& view, std::span<const Event> events) {
   if (!is_begun_ && view.listed(job_) < view.now()) begin_waiting_for_others(view, events);
   const bool is_again = is_begun_ && now_.since == view.now();
   if (is_begun_ && !is_again) keep();
-  // Starts of this instant belong to the span that they end.
-  WaitSpan* const before = spans_.empty() ? nullptr : &spans_.back();
+  if (queues_.empty()) queues_ = queues_beside(*cluster_, view.queue_of(job_));
   for (const Event& event : events) {
-    if (event.kind == EventKind::start && event.job == job_) ++runs_;
-    if (event.kind != EventKind::start || event.job == job_ || before == nullptr) continue;
-    if (before->kind != WaitSpan::Kind::waiting || !started_.insert(event.job).second) continue;
-    ++before->started;
-    if (view.listed(event.job) > view.listed(job_)) ++before->overtook;
+    if (event.kind != EventKind::start) continue;
+    if (event.job == job_) {
+      ++runs_;
+    } else if (view.phase(job_) == JobPhase::pending) {
+      starts_now_.emplace_back(event.job, view.queue_place(job_) < view.queue_place(event.job));
+    }
   }
   now_ = state_now(view);
   is_begun_ = true;
@@ -107,12 +125,17 @@ void WaitLog::keep() {
   if (spans_.empty() || !continues(spans_.back(), now_)) {
     spans_.push_back(std::move(now_));
     started_.clear();
-    return;
+  } else {
+    WaitSpan& span = spans_.back();
+    span.least_free = std::min(span.least_free, now_.least_free);
+    span.most_free = std::max(span.most_free, now_.most_free);
+    span.ahead_at_end = now_.ahead_at_end;
   }
-  WaitSpan& span = spans_.back();
-  span.least_free = std::min(span.least_free, now_.least_free);
-  span.most_free = std::max(span.most_free, now_.most_free);
-  span.ahead_at_end = now_.ahead_at_end;
+  for (const auto& [job, is_behind] : std::exchange(starts_now_, {})) {
+    if (spans_.back().kind != WaitSpan::Kind::waiting || !started_.insert(job).second) continue;
+    ++spans_.back().started;
+    if (is_behind) ++spans_.back().overtook;
+  }
 }
 
 std::vector<WaitSpan> WaitLog::take() && {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/types.hpp"
@@ -13,7 +14,7 @@
 
 namespace gpusched {
 
-/// Jobs that wait in the same queue and arrived earlier (View::queue_place).
+/// Jobs with earlier places (View::queue_place) that wait in the same queue or in one with which it shares nodes.
 struct JobsAhead {
   std::uint32_t count = 0;
   MilliGpu gpu_milli = 0;  ///< that they ask for together
@@ -36,12 +37,12 @@ struct WaitSpan {
   std::uint32_t limit = no_index;                    ///< of WaitCause::limit: a rule of Cluster::limits
   JobId waits_for = no_job;                          ///< of dependencies: the first that has not ended; none: all have,
                                                      ///< and the delay behind them has not passed
-  std::uint32_t started = 0, overtook = 0;           ///< other jobs that started in it; of these, later arrivals
+  std::uint32_t started = 0, overtook = 0;           ///< other jobs that started in it; of these, behind its place
   std::vector<NodeId> nodes = {};                    ///< of running
   std::uint32_t run = 0;                             ///< of running: its number, from 1 on
 };
 
-/// An Observer. While the job waits, an event costs O(nodes + jobs in its queue).
+/// An Observer. While the job waits, an event costs O(nodes + waiting jobs).
 class WaitLog {
  public:
   /// Watches `job` on `cluster`, which must outlive this.
@@ -55,16 +56,19 @@ class WaitLog {
 
  private:
   [[nodiscard]] WaitSpan state_now(const OracleView& view) const;
+  [[nodiscard]] JobsAhead jobs_ahead(const View& view) const;
   void begin_waiting_for_others(const OracleView& view, std::span<const Event> events);
   void keep();
 
   JobId job_;
   const Cluster* cluster_;
   std::vector<WaitSpan> spans_;
-  std::set<JobId> started_;  // other jobs, in the last of these
-  WaitSpan now_;             // of the last instant seen, which may be seen again
-  bool is_begun_ = false;    // now_ holds one
-  std::uint32_t runs_ = 0;   // that the job began
+  std::set<JobId> started_;                         // other jobs, in the last of these
+  std::vector<std::uint32_t> queues_;               // its own, and those with which it shares nodes
+  WaitSpan now_;                                    // of the last instant seen, which may be seen again
+  std::vector<std::pair<JobId, bool>> starts_now_;  // other jobs that started then; whether they are behind its place
+  bool is_begun_ = false;                           // now_ holds one
+  std::uint32_t runs_ = 0;                          // that the job began
 };
 
 }  // namespace gpusched

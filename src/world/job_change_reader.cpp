@@ -107,8 +107,11 @@ class ChangeRows {
       return wrong("value", "expected a number of GPUs from 1" + multiple + ", not '" + excerpt(value) + "'");
     }
     shape.tasks = static_cast<std::uint32_t>(*gpus / each);
-    if (!ClusterState::fits_when_empty(*cluster_, jobs_->gpu_specs(), shape, queue_of(change.job))) {
-      return wrong("value", "the cluster does not hold " + std::to_string(*gpus) + " GPUs for " + job);
+    const std::uint32_t queue = queue_of(change.job);
+    if (!ClusterState::fits_when_empty(*cluster_, jobs_->gpu_specs(), shape, queue)) {
+      const std::string where =
+          queue < cluster_->vcs.size() ? " of virtual cluster '" + cluster_->vcs[queue].name + "'" : "";
+      return wrong("value", "the cluster does not hold " + std::to_string(*gpus) + " GPUs for " + job + where);
     }
     change.shape = jobs_->number_of_shape(shape);
     return {};

@@ -184,7 +184,11 @@ std::vector<std::string> absent_in_limits(const std::vector<LimitRule>& rules, c
   look(&LimitRule::vcs, jobs.vcs(), "limits/vcs");
   look(&LimitRule::or_vcs, jobs.vcs(), "limits/or_vcs");
   look(&LimitRule::allow_accounts, jobs.groups(), "limits/allow_accounts");
-  if (jobs.has_qos()) look(&LimitRule::allow_qos, jobs.qos_names(), "limits/allow_qos");
+  if (jobs.has_qos()) {
+    look(&LimitRule::qos, jobs.qos_names(), "limits/qos");
+    look(&LimitRule::except_qos, jobs.qos_names(), "limits/except_qos");
+    look(&LimitRule::allow_qos, jobs.qos_names(), "limits/allow_qos");
+  }
   const NameTable arrays = asks_arrays(rules) ? arrays_of(jobs) : NameTable();
   look(&LimitRule::arrays, arrays, "limits/arrays");
   return notes;

@@ -26,6 +26,9 @@ TEST_F(Program, ComparesABaseOfAnyFormWithItsVariations) {
   EXPECT_EQ(run("compare " + folder_.path() + "/now" + varied).out, plain.out) << "the folder of a run";
   EXPECT_EQ(run("compare " + folder_.path() + "/what").out, plain.out) << "a comparison again";
 
+  const Outcome asked = run("compare " + options + varied + " --metrics makespan_s --out " + folder_.path() + "/asked");
+  EXPECT_EQ(run("compare " + folder_.path() + "/asked").out, asked.out) << "of the same figures";
+
   const json result = json::parse(bytes_of(folder_.path() + "/what/compare.json"));
   EXPECT_EQ(result["worlds"].size(), 3u);
   EXPECT_EQ(result["worlds"][2]["cluster"], "1x4");
@@ -35,6 +38,13 @@ TEST_F(Program, ComparesABaseOfAnyFormWithItsVariations) {
   EXPECT_EQ(manifest["variations"], json({"cluster+=1x2", "policy=sjf;cluster=1x4"}));
   const json printed = json::parse(run("compare " + options + varied + " --json").out);
   EXPECT_EQ(printed["figures"], result["figures"]);
+}
+
+// What is wrong with a world's own settings is told, as replay tells it.
+TEST_F(Program, ComparisonsTellWhatIsOddInAWorld) {
+  const std::string base = "compare " + small_trace() + " --cluster 1x2 --policy fifo ";
+  EXPECT_THAT(run(base + "--vary 'limits=user{users=[nobody],gpus=1}'").err, HasSubstr("no job has 'nobody'"));
+  EXPECT_THAT(run(base + "--vary 'limits=job{gpus=1}'").err, HasSubstr("which no average counts"));
 }
 
 // Replicas and trials are rows in front of the jobs, which are compared alone.
@@ -117,12 +127,18 @@ TEST_F(Program, ExplainsWhyAJobOfAFolderWaited) {
                                     "submitted at 2 s; started at 15 s, after 13.0 s; ended at 18 s\n"
                                     "why it waited: its turn 61.5 %, no free GPUs 38.5 %\n"));
   EXPECT_THAT(words.out, HasSubstr("its turn: 2 GPUs free where it fits, which"));
-  EXPECT_THAT(words.out, HasSubstr("1 job submitted before it waits for 8"));
+  EXPECT_THAT(words.out, HasSubstr("1 job ahead of it waits for 8"));
   const json both = json::parse(run("explain " + now + " --job 4711 --json").out);
   ASSERT_EQ(both["runs"].size(), 2u);
   EXPECT_EQ(both["runs"][0]["spans"][0]["cause"], "policy");
   EXPECT_EQ(both["runs"][0]["spans"][0]["ahead_at_begin"]["first"], "wide");
   EXPECT_EQ(both["runs"][1]["wait_s"], 0.0) << "it passes the wide one";
+
+  const std::string recorded = folder_.write("recorded.csv",
+                                             "job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s\n"
+                                             "a,0,10,1,1000,30\n");
+  ASSERT_EQ(run("replay " + recorded + " --cluster 1x8 --policy as-recorded --out " + folder_.path() + "/log").code, 0);
+  EXPECT_THAT(run("explain " + folder_.path() + "/log --job a").out, HasSubstr("its recorded start: 8 GPUs are free"));
 
   expect_refused("explain " + now + " --job 4712", "--job: no job '4712' is among the 3 jobs");
   expect_refused("explain " + now + " --job 4711 --policy fifo-ski", "(did you mean 'fifo-skip'?)");

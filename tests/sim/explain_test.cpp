@@ -108,8 +108,9 @@ TEST_F(Explain, ItsTurnBehindAJobThatDoesNotFit) {
   EXPECT_EQ(first.ahead_at_begin.count, 2u);
   EXPECT_EQ(first.ahead_at_begin.gpu_milli, 9 * whole_gpu);
   EXPECT_EQ(first.ahead_at_begin.first, JobId{1});
-  EXPECT_EQ(first.started, 1u) << "wide, at 10";
-  EXPECT_EQ(first.overtook, 0u);
+  EXPECT_EQ(first.started, 0u);
+  EXPECT_EQ(fifo.explained[1].started, 1u) << "wide, at 10; late starts beside it, at 15";
+  EXPECT_EQ(fifo.explained[1].overtook, 0u);
   SmallWorld skip = world;
   skip.policy = "fifo-skip";
   const PolicyRun passed = run(skip, "wide");

@@ -299,6 +299,10 @@ void draw_runs(std::vector<std::size_t>& runs, std::size_t count, Rng& rng) {
   for (std::size_t& run : runs) run = rng.below(count);
 }
 
+// Of the observed variance, what a resample's counts for at least: an eighth of the error. A chi-squared variable of
+// four degrees of freedom, the fewest that cosines give, is below that once in two thousand draws.
+constexpr double least_part_of_variance = 1.0 / 64;
+
 // The equal-tailed bootstrap-t of one statistic.
 class Studentised {
  public:
@@ -307,6 +311,7 @@ class Studentised {
     const std::vector<double>& influence = observed_.influence;
     Variance windows{std::max(cosines.variance_of_mean(influence), least_variance_of_mean(influence)),
                      static_cast<double>(cosines.terms())};
+    least_variance_ = windows.value * least_part_of_variance;
     windows.value = std::max(0.0, windows.value - ours.twice - theirs.twice);
     const double sum = windows.value + ours.among.value + theirs.among.value;
     drawn_freedom_ = windows.degrees_of_freedom;
@@ -317,7 +322,7 @@ class Studentised {
 
   void add(const Statistic& drawn) {
     distances_.push_back(drawn.value - observed_.value);
-    variances_.push_back(cosines_->variance_of_mean(drawn.influence));
+    variances_.push_back(std::max(cosines_->variance_of_mean(drawn.influence), least_variance_));
   }
 
   // Takes what was added; then there is an interval.
@@ -363,6 +368,8 @@ class Studentised {
   bool runs_differ_;
   double drawn_freedom_ = 1, drawn_t_ = 0;  // of resamples of normal values, and the quantile that they have
   double error_ = 0, skew_ = 0;
+  // Of a resample: one that lacks the few windows that differ from all others would pass for exact.
+  double least_variance_ = 0;
   std::vector<double> distances_, variances_;  // of resamples: from what was observed, and of the windows' mean
 };
 

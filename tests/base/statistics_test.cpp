@@ -83,6 +83,20 @@ TEST(Statistics, SeedsAreDrawnWhole) {
   EXPECT_EQ(constant->difference.high, 2);
 }
 
+// A quarter in nearly all windows. Resamples without the others passed for exact, and the interval ended at +60 %.
+TEST(Statistics, FewWindowsThatDifferDoNotStretchAnInterval) {
+  Rng rng(11);
+  std::vector<double> ours(60), theirs(60);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    theirs[i] = 0.5 + 0.1 * rng.normal();
+    ours[i] = theirs[i] * (i == 20 || i == 21 ? 0.28 : 0.25);
+  }
+  const auto interval = paired_intervals({ours}, {theirs}, 1, Rng(1));
+  ASSERT_TRUE(interval) << interval.error().message;
+  EXPECT_LT(interval->relative.high, -0.7);
+  EXPECT_GT(interval->relative.low, -0.8);
+}
+
 std::string reason(const std::vector<double>& ours, const std::vector<double>& theirs, std::size_t overlap = 1,
                    WindowMean mean = WindowMean::arithmetic) {
   const auto interval = paired_intervals({ours}, {theirs}, overlap, Rng(1), 99, mean);

@@ -151,7 +151,7 @@ PolicyInfo bandit_info() {
            {.name = "gamma", .fallback = 0.1, .meaning = "rule=exp3: how much is explored", .least = 1e-6, .most = 1},
            {.name = "discount",
             .fallback = 0.95,
-            .meaning = "rule=ducb: of past rewards, for each period",
+            .meaning = "rule=ducb: of past rewards, for each period; 1 is UCB1",
             .least = 1e-6,
             .most = 1},
            seed_parameter("rule=exp3: of its draws")},

@@ -6,7 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "gpusched/policy/progress_watch.hpp"
 #include "src/base/csv_text.hpp"
+#include "src/base/interruption.hpp"
 #include "src/base/number_text.hpp"
 #include "src/policies/meta/believed_left.hpp"
 #include "src/policies/meta/notes_log.hpp"
@@ -141,9 +143,7 @@ std::size_t Portfolio::evaluate(const OracleView& view) {
 
 std::size_t Portfolio::best_of(const std::vector<Estimate>& members) const {
   const std::size_t active = members_.active();
-  const auto cost = [&](std::size_t i) {
-    return *members[i].value + (members_.began() && i != active ? options_.switch_cost : 0);
-  };
+  const auto cost = [&](std::size_t i) { return *members[i].value + (i != active ? options_.switch_cost : 0); };
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i].value) continue;
@@ -162,6 +162,11 @@ Portfolio::Estimate Portfolio::play(Engine engine, std::size_t member, const std
   AdoptedPolicy policy = member == members_.active() ? members_.policy() : members_.fresh(member);
   const Time begin = engine.view().now(), until = later_by(begin, options_.horizon);
   Estimate estimate;
+  detail::ProgressWatch progress(engine.view());
+  const auto goes_on = [&engine, &progress] {
+    progress.observe(engine.view(), engine.events());
+    return !progress.endless() && !Interruption::wanted();
+  };
   Decision decision = engine.decision();
   if (joins) {
     policy.adopt(engine.view(), decision);
@@ -169,12 +174,15 @@ Portfolio::Estimate Portfolio::play(Engine engine, std::size_t member, const std
     policy.decide(engine.view(), decision);
   }
   engine.apply();
+  if (!goes_on()) return estimate;
   while (engine.advance_to(until)) {
+    if (!goes_on()) return estimate;
     estimate.events += std::max<std::uint64_t>(engine.events().size(), 1);
     if (estimate.events > most_events_of_trial) return estimate;
     if (engine.events().empty()) continue;
     policy.decide(engine.view(), decision);
     engine.apply();
+    if (!goes_on()) return estimate;
   }
   std::vector<JobResult> results;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -261,52 +269,53 @@ PolicyInfo portfolio_info() {
           "Deng et al., \"Exploring Portfolio Scheduling for Long-Term Execution of Scientific Workloads in IaaS "
           "Clouds\", SC'13, with its sets smart, stale and poor; ties as in OpenDC, to the policy named last",
       .complexity = "an evaluation: O(jobs), and a simulation of the jobs that wait and run, for each policy",
-      .parameters = {members_parameter({"fifo", "saf", "sjf{estimate=requested}"}),
-                     {.name = "every_s",
-                      .fallback = 3600.0,
-                      .meaning = "seconds between evaluations: the next comes at the first instant after that",
-                      .least = 1e-3,
-                      .most = 1e9},
-                     {.name = "load_change",
-                      .fallback = 0.0,
-                      .meaning =
-                          "also when the GPUs asked for are this many times more or fewer than at the last; 0: no",
-                      .most = 1e6},
-                     {.name = "horizon_s",
-                      .fallback = 86400.0,
-                      .meaning = "seconds that are played forward; jobs not done by then count with their age",
-                      .least = 1e-3,
-                      .most = 1e9},
-                     figure_parameter(),
-                     {.name = "runtimes",
-                      .fallback = std::string("predicted"),
-                      .meaning = "how long jobs run there: as `estimate` says, or as they truly will",
-                      .words = {"predicted", "exact"}},
-                     {.name = "arrivals",
-                      .fallback = std::string("none"),
-                      .meaning =
-                          "jobs that come there: none, or such as came in the last horizon_s, drawn anew, at the "
-                          "distances at which those came; none either where users change jobs, jobs have "
-                          "limits or stages, are elastic, or wait for others",
-                      .words = {"none", "resampled"}},
-                     {.name = "budget_events",
-                      .fallback = 0.0,
-                      .meaning = "events that an evaluation may take; 0: no limit",
-                      .most = 1e12,
-                      .is_count = true},
-                     {.name = "smart_share",
-                      .fallback = 0.6,
-                      .meaning = "of the policies tried, the part that is tried first next time",
-                      .least = 1e-6,
-                      .most = 1},
-                     {.name = "switch_cost",
-                      .fallback = 0.0,
-                      .meaning = "in units of the figure: policies that do not have the run count so much worse",
-                      .most = 1e15},
-                     {.name = "ties",
-                      .fallback = std::string("later"),
-                      .meaning = "equal figures give the run to the policy named last, or leave it where it is",
-                      .words = {"later", "stay"}}},
+      .parameters =
+          {members_parameter({"fifo", "saf", "sjf{estimate=requested}"}),
+           {.name = "every_s",
+            .fallback = 3600.0,
+            .meaning = "seconds between evaluations: the next comes at the first instant after that",
+            .least = 1e-3,
+            .most = 1e9},
+           {.name = "load_change",
+            .fallback = 0.0,
+            .meaning = "also when the GPUs asked for are this many times more or fewer than at the last; 0: no",
+            .most = 1e6},
+           {.name = "horizon_s",
+            .fallback = 86400.0,
+            .meaning = "seconds that are played forward; jobs not done by then count with their age",
+            .least = 1e-3,
+            .most = 1e9},
+           figure_parameter(),
+           {.name = "runtimes",
+            .fallback = std::string("predicted"),
+            .meaning = "how long jobs run there: as `estimate` says, or as they truly will",
+            .words = {"predicted", "exact"}},
+           {.name = "arrivals",
+            .fallback = std::string("none"),
+            .meaning = "jobs that come there: none, or such as came in the last horizon_s, drawn anew, at the "
+                       "distances at which those came; none either where users change jobs, jobs have "
+                       "limits or stages, are elastic, or wait for others",
+            .words = {"none", "resampled"}},
+           {.name = "budget_events",
+            .fallback = 0.0,
+            .meaning = "events of an evaluation, in parts for the smart, stale and poor policies: each of "
+                       "these sets tries no more once its part is used up; 0: no limit",
+            .most = 1e12,
+            .is_count = true},
+           {.name = "smart_share",
+            .fallback = 0.6,
+            .meaning = "of the policies tried, the part that is tried first next time",
+            .least = 1e-6,
+            .most = 1},
+           {.name = "switch_cost",
+            .fallback = 0.0,
+            .meaning = "in units of the figure: policies that do not have the run, in the beginning all but the first, "
+                       "count so much worse",
+            .most = 1e15},
+           {.name = "ties",
+            .fallback = std::string("later"),
+            .meaning = "equal figures give the run to the policy named last, or leave it where it is",
+            .words = {"later", "stay"}}},
       .make = make_portfolio,
       .preemptive = true};
   for (ParameterInfo& parameter : estimate_parameters("requested")) info.parameters.push_back(std::move(parameter));

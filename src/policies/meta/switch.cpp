@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,14 +43,17 @@ double hour_of(Time now) {
   return static_cast<double>(in_day) / 3.6e9;
 }
 
-// The first place with a price.
+// The price of the first place that has one, or null.
+const Signal* first_price(std::span<const PowerPlace> places) {
+  const auto place =
+      std::find_if(places.begin(), places.end(), [](const PowerPlace& it) { return !it.usd_per_mwh.is_empty(); });
+  return place == places.end() ? nullptr : &place->usd_per_mwh;
+}
+
 double price_of(const View& view) {
-  if (view.knows_power()) {
-    for (const PowerPlace& place : view.places()) {
-      if (!place.usd_per_mwh.is_empty()) return place.usd_per_mwh.at(view.now());
-    }
-  }
-  throw PolicyFailure(view.now(), "switch{by=price}: the run knows no price");
+  const Signal* const price = view.knows_power() ? first_price(view.places()) : nullptr;
+  if (price == nullptr) throw PolicyFailure(view.now(), "switch{by=price}: the run knows no price");
+  return price->at(view.now());
 }
 
 class Switch {
@@ -114,6 +118,11 @@ Result<AnyPolicy> make_switch(const PolicyParameters& parameters, const PolicyCo
     return Unexpected{Error{.message = "expected " + std::to_string(members->size() - 1) +
                                        " ascending numbers, one fewer than there are policies",
                             .field = "policy switch, parameter at"}};
+  }
+  const bool is_by_price = parameters.word("by") == "price";
+  if (is_by_price && context.power != nullptr && first_price(context.power->places) == nullptr) {
+    return Unexpected{Error{.message = "expected a price of electricity; give --power a price",
+                            .field = "policy switch, parameter by"}};
   }
   const bool is_of_day = at.empty() || (at.front() >= 0 && at.back() < 24);
   if (parameters.word("by") == "hour" && !is_of_day) {

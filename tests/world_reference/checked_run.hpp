@@ -99,7 +99,7 @@ class Comparison {
       same(name + " has work left", view.remaining(job).us, slow_->remaining(job).us);
       if (slow.phase == JobPhase::running) {
         same(name + " has its rate since", view.running_since(job).us, slow.run.since.us);
-        same(name + " is to end at", view.expected_end(job).us, slow.run.when_left(0).us);
+        same(name + " is to end at", view.expected_end(job).us, SlowWorld::expected_end(slow).us);
         same(name + " holds", view.held_gpu_milli(job), slow.run.milli);
       }
       same(name + " has priority", view.priority(job), slow.priority);

@@ -166,6 +166,8 @@ NodeFailures draw_failures(WorldDraws& draw, const Cluster& cluster) {
     changes.push_back({end, node, true});
   }
   failures.add_changes(changes);
+  if (nodes > 1 && draw.chance(3))
+    failures.keep_spares(1 + static_cast<std::uint32_t>(draw.below(std::min(nodes - 1, 3U))));
   if (draw.chance(3)) return failures;
   const std::uint32_t law = failures.add_law(
       {.mean_up_s = static_cast<double>(500 + draw.below(5000)),
@@ -265,6 +267,7 @@ std::optional<DrawnWorld> drawn_world(std::uint64_t seed, WorldKind kind, bool h
   drawn.power = draw_power(draw, drawn.cluster());
   if (!draw.chance(3)) drawn.world.options.placement = placement_names[draw.below(placement_names.size())].placement;
   draw_costs(draw, drawn);
+  drawn.kill_at_limit = draw.chance(4);
   return drawn;
 }
 

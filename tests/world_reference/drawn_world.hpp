@@ -18,6 +18,7 @@ struct DrawnWorld {
   ElasticModel elastic;
   JobChanges changes;
   PowerModel power;
+  bool kill_at_limit = false;
 
   [[nodiscard]] const JobTable& jobs() const { return world.jobs; }
   [[nodiscard]] const Cluster& cluster() const { return world.cluster; }
@@ -29,7 +30,8 @@ struct DrawnWorld {
             .stages = &stages,
             .elastic = &elastic,
             .changes = &changes,
-            .power = &power};
+            .power = &power,
+            .kill_at_limit = kill_at_limit};
   }
 };
 

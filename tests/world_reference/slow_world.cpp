@@ -58,7 +58,7 @@ Time SlowWorld::due(const SlowJob& job) const {
 Time SlowWorld::next_of_runs() const {
   Time next = Time::max();
   for (const SlowJob& job : jobs_) {
-    if (job.phase == JobPhase::running) next = std::min(next, due(job));
+    if (job.phase == JobPhase::running) next = std::min({next, due(job), job.limit_end});
   }
   return next;
 }
@@ -115,6 +115,7 @@ bool SlowWorld::advance() {
 void SlowWorld::happen() {
   end_what_is_due();
   ring();
+  end_at_limits();
   if (!all_done()) change_jobs();
   if (!all_done()) end_transfers();
   if (!all_done()) change_nodes();
@@ -165,6 +166,15 @@ void SlowWorld::ring() {
   if (wakes_.empty() || *wakes_.begin() != now_) return;
   wakes_.erase(now_);  // all of them
   emit(EventKind::wake, no_job);
+}
+
+void SlowWorld::end_at_limits() {
+  for_each_running([this](JobId id, SlowJob& job) {
+    if (job.limit_end != now_) return;
+    end_run(id, EndOfRun::cancelled);
+    emit(EventKind::finish, id);
+    finish_job(id);
+  });
 }
 
 void SlowWorld::change_jobs() {
@@ -432,6 +442,8 @@ void SlowWorld::end_run(JobId id, EndOfRun why) {
   }
   job.run.close(saves);
   job.ran += job.run.ran;
+  job.limit_end = Time::max();
+  if (why == EndOfRun::killed) job.counted_from = job.ran;
   job.account.useful.add(job.run.account.useful);
   job.account.overhead.add(job.run.account.overhead);
   job.account.lost.add(job.run.account.lost);

@@ -2,11 +2,13 @@
 /// SlowWorld: a run of everything at once, computed anew at each instant from the rules alone. It is told what a policy
 /// decides, and finds for itself when what happens.
 ///
-/// The order of an instant (ARCHITECTURE.md, "The engine"): ends of runs and timers; then what each effect brings:
-/// users change jobs, transfers end, nodes fail and come back, jobs that waited for others join their queues; then
-/// submissions; then the policy decides. Rates follow from who is where when all of that is done.
+/// The order of an instant (ARCHITECTURE.md, "The engine"): ends of runs and timers; then what each effect brings: jobs
+/// reach their run time limits, users change jobs, transfers end, nodes fail and come back, jobs that waited for others
+/// join their queues; then submissions; then the policy decides. Rates follow from who is where when all of that is
+/// done.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -45,12 +47,15 @@ struct SlowJob {
   SlowAccount account;                     ///< of all runs that are over
   gpusched::detail::WideInt held_gpu = 0;  ///< exact: microseconds times thousandths of a GPU
   double watts = -1;                       ///< power limit; -1: none
+  Time counted_from{};                     ///< what it had run in all when its run time limit began anew
+  std::uint32_t limited_attempt = 0;       ///< whose limit that is
   // While it runs.
   bool is_held = false;
   std::vector<Grant> nodes = {};
   Shape held = {};
   SlowRun run = {};
   std::uint32_t curve_phase = 0;
+  Time limit_end = Time::max();  ///< when it has run for as long as it asked for; Time::max(): never
   // Its user gave it another size at this instant while it ran there.
   bool is_resized = false;
 };
@@ -73,6 +78,8 @@ class SlowWorld {
   [[nodiscard]] bool has_stages() const { return storage_.active(); }
   /// Work left of the present attempt, what it still has to load and to write included.
   [[nodiscard]] Time remaining(JobId job) const;
+  /// When a running job is over at its present rate.
+  [[nodiscard]] static Time expected_end(const SlowJob& job) { return std::min(job.run.when_left(0), job.limit_end); }
   [[nodiscard]] bool is_in_service(NodeId node) const;
   /// Thousandths of GPUs, of cores and MiB that jobs hold there.
   struct Held {
@@ -111,6 +118,7 @@ class SlowWorld {
   // ---- what happens ----
   void end_what_is_due();
   void ring();
+  void end_at_limits();
   void change_jobs();
   void change(const JobChange& change);
   void end_transfers();
@@ -128,6 +136,7 @@ class SlowWorld {
 
   // ---- runs ----
   void start(const ToldCommand& command);
+  void begin_limit(JobId job);
   void begin_costs(JobId job, Time waits);
   [[nodiscard]] std::int64_t interval_of(JobId job, RatePpm rate) const;
   void move(const ToldCommand& command);

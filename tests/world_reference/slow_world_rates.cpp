@@ -29,9 +29,18 @@ void SlowWorld::start(const ToldCommand& command) {
   Time waits = storage_.active() ? storage_.enter(id, nodes_of(id), now_) : Time{};
   waits = waits + wake(id);
   begin_costs(id, waits);
+  begin_limit(id);
   job.run.rate = rate_now(id);
   job.run.rests = storage_.active() && storage_.waits(id);
   emit(EventKind::start, id);
+}
+
+// As sbatch --time: time preempted does not count; a run after a failure, and another attempt, has all of it again.
+void SlowWorld::begin_limit(JobId id) {
+  SlowJob& job = jobs_[index(id)];
+  if (!inputs_.kill_at_limit || table_->estimate(id) == Time::max() || table_->estimate(id).us == 0) return;
+  if (std::exchange(job.limited_attempt, job.attempt) != job.attempt) job.counted_from = job.ran;
+  job.limit_end = later_by(now_, std::max(table_->estimate(id) - (job.ran - job.counted_from), Time{}));
 }
 
 void SlowWorld::begin_costs(JobId id, Time waits) {

@@ -5,9 +5,9 @@
 // run.
 //
 // What is not drawn: runs through `serve`; power caps (tests/engine/power_test.cpp) and what power costs; MIG cards
-// whose layout changes (tests/engine/mig_test.cpp); spares; limits of run times (tests/engine/time_limits_test.cpp);
-// adjusted work where runs cost something; EngineOptions::one_event_a_step; windows of measured jobs
-// (tests/engine/account_test.cpp); changes of the size of elastic jobs and of shares, which files cannot ask for.
+// whose layout changes (tests/engine/mig_test.cpp); adjusted work where runs cost something;
+// EngineOptions::one_event_a_step; windows of measured jobs (tests/engine/account_test.cpp); changes of the size of
+// elastic jobs and of shares, which files cannot ask for.
 #include <gtest/gtest.h>
 
 #include "tests/support/random_runs.hpp"

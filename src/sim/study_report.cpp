@@ -43,7 +43,7 @@ void append_best(std::string& text, const std::optional<BestLoss>& best) {
 
 std::string studies_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   TextTable table({"policy", "study", "trials", "by rung", "span s", "wait s", "best", "found s", "GPU-h then",
-                   "target s", "GPU-h"},
+                   "target s", "all GPU-h"},
                   2);
   for (const PolicyRun& run : runs) {
     for (const StudyFigures& study : run.studies) {

@@ -104,7 +104,7 @@ JobTable resubmitted(const JobTable& jobs, const std::vector<Time>& submits) {
 
 class QueuePlaces : public testing::TestWithParam<Contestant> {
  protected:
-  // What it does is what a program does that knows no jobs that come back.
+  // Such a program knows no jobs that come back.
   [[nodiscard]] static bool is_published_program() { return GetParam().policy.find('@') != std::string::npos; }
 };
 
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, QueuePlaces, testing::ValuesIn(contestants())
                          [](const auto& instance) { return name_of(instance.param); });
 
 TEST_P(QueuePlaces, AReleasedJobIsAsIfSubmittedThen) {
-  if (is_published_program()) GTEST_SKIP();
+  if (is_published_program()) GTEST_SKIP() << "it does what a published program does";
   if (GetParam().policy.starts_with("portfolio")) GTEST_SKIP() << "it looks ahead of jobs that wait for others";
   if (GetParam().policy.starts_with("guarded")) GTEST_SKIP() << "it replays what jobs waited for";
   for (std::uint64_t seed = 1; seed <= random_runs(usual_worlds) / 4; ++seed) {
@@ -248,7 +248,7 @@ std::string_view why_places_do_not_decide(const std::string& policy, const std::
 }
 
 TEST_P(QueuePlaces, WhoComesBackStandsBeforeHisLikesBehindHim) {
-  if (is_published_program()) GTEST_SKIP();
+  if (is_published_program()) GTEST_SKIP() << "it does what a published program does";
   const std::string_view why = why_places_do_not_decide(GetParam().policy, GetParam().backfill);
   if (!why.empty()) GTEST_SKIP() << why;
   const WorldKind kind = kind_for(GetParam().policy);
@@ -292,30 +292,30 @@ TEST(QueuePlaces, AReleasedJobStandsBehindThoseThatWaited) {
   }
 }
 
-// The first job is killed at 50 and comes back at 60 before the second, which waits since 10.
-TEST(QueuePlaces, AKilledJobKeepsItsPlace) {
+// Of 100 s each: one is killed at 50, when its node goes down, which is back at 60; the other waits since 10.
+std::vector<Span> killed_at_50(const std::string& policy) {
   const JobTable jobs = table_of(
       {{.submit = 0, .work = 100, .user = "u", .vc = "v"}, {.submit = 10, .work = 100, .user = "u", .vc = "v"}});
   NodeFailures failures;
   const std::vector<NodeChange> changes{{whole_seconds(50), NodeId{0}, false}, {whole_seconds(60), NodeId{0}, true}};
   failures.add_changes(changes);
+  return under(policy, jobs, {.failures = &failures});
+}
+
+// It comes back at 60 before the second.
+TEST(QueuePlaces, AKilledJobKeepsItsPlace) {
   for (const char* policy : {"fifo", "fifo-skip", "slurm{weight_age=1000000}", "k8s", "drf", "lsf",
                              "longest-waiting-user", "fifo+easy", "max-min", "volcano"}) {
-    const std::vector<Span> spans = under(policy, jobs, {.failures = &failures});
+    const std::vector<Span> spans = killed_at_50(policy);
     EXPECT_EQ(spans[0].end, 160) << policy;
     EXPECT_EQ(spans[1].start, 160) << policy;
   }
 }
 
-// As above, but the killed job is done, and the second one waits for the node alone.
+// It is done, and the second one waits for the node alone.
 TEST(QueuePlaces, ALostJobHasNoPlaceWhereSlurmRequeuesNone) {
-  const JobTable jobs = table_of(
-      {{.submit = 0, .work = 100, .user = "u", .vc = "v"}, {.submit = 10, .work = 100, .user = "u", .vc = "v"}});
-  NodeFailures failures;
-  const std::vector<NodeChange> changes{{whole_seconds(50), NodeId{0}, false}, {whole_seconds(60), NodeId{0}, true}};
-  failures.add_changes(changes);
   for (const char* policy : {"slurm{requeues=false}", "slurm{requeues=false,bf_interval_s=0}+easy"}) {
-    const std::vector<Span> spans = under(policy, jobs, {.failures = &failures});
+    const std::vector<Span> spans = killed_at_50(policy);
     EXPECT_EQ(spans[0].end, 50) << policy;
     EXPECT_EQ(spans[1].start, 60) << policy;
   }

@@ -381,28 +381,29 @@ std::vector<ParameterInfo> tiresias_parameters() {
 }  // namespace
 
 PolicyInfo las_info() {
-  return {
-      .name = "las",
-      .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
-      .source =
-          "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
-          "(NSDI'19, section 3.2); service is compared in whole quanta",
-      .complexity = "O(shapes x log n)",
-      .parameters = {{.name = "quantum_gpu_s",
-                      .fallback = 0.0,
-                      .meaning = "GPU-seconds that a job may be ahead of a waiting one before it yields; 0: 3600, or "
-                                 "twice what a preemption costs the largest job if that is more",
-                      .least = 0,
-                      .most = 9e9}},
-      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-        AttainedServiceOptions options{.name = "las", .levels = {}};
-        const double quantum = parameters.number("quantum_gpu_s");
-        if (quantum > 0) options.levels = ServiceLevels::even(std::max<std::int64_t>(gpu_us(quantum), 1));
-        return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
-      },
-      .preemptive = true,
-      .work_conserving = true,
-      .asymmetries = {{Symmetry::time_scale, "the quantum is an hour of GPU time where none is given"}}};
+  return {.name = "las",
+          .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
+          .source =
+              "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
+              "(NSDI'19, section 3.2); service is compared in whole quanta",
+          .complexity = "O(shapes x log n)",
+          .parameters =
+              {{.name = "quantum_gpu_s",
+                .fallback = 0.0,
+                .meaning =
+                    "GPU-seconds of a turn, behind which a job yields to those that have had fewer turns; 0: 3600, or "
+                    "twice what a preemption costs the largest job if that is more",
+                .least = 0,
+                .most = 9e9}},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            AttainedServiceOptions options{.name = "las", .levels = {}};
+            const double quantum = parameters.number("quantum_gpu_s");
+            if (quantum > 0) options.levels = ServiceLevels::even(std::max<std::int64_t>(gpu_us(quantum), 1));
+            return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
+          },
+          .preemptive = true,
+          .work_conserving = true,
+          .asymmetries = {{Symmetry::time_scale, "the quantum is an hour of GPU time where none is given"}}};
 }
 
 PolicyInfo tiresias_info() {

@@ -96,9 +96,12 @@ class SitesOfService {
       if (!weights.emplace(site_at(from, name), weight).second) from.fail(name, "expected each site once");
     });
     if (own.good() && weights.empty()) own.refuse("from", "at least one site");
-    for (const auto& [site, weight] : weights) {
+    // Requests draw where they are from: in the order of names, so that the order of sites means nothing.
+    std::map<std::string, SiteId> by_name;
+    for (const auto& [site, weight] : weights) by_name.emplace(world_.sites[site].name, site);
+    for (const auto& [name, site] : by_name) {
       found_.service.from.push_back(site);
-      weights_.push_back(weight);
+      weights_.push_back(weights.at(site));
     }
   }
 

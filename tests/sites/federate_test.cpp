@@ -115,6 +115,25 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
   }
 }
 
+// Each request draws where it is from.
+TEST(Federate, TheOrderOfSitesMeansNothingToRequests) {
+  const TempFolder folder;
+  folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task,site\n0,0,300,1,1000,eu\n");
+  FederateOptions options;
+  options.routers = {"least-loaded"};
+  options.services = folder.write("services.json", R"({"services": [{
+      "name": "f", "requests": {"rate_per_s": 3, "duration_s": 300}, "serves": {"seconds": 0.5}, "replica": {"gpus": 1},
+      "sites": {"at": {"eu": 3, "ap": 1}, "from": {"eu": 0.8, "ap": 0.2}, "rule": "nearest"}}]})");
+  const auto mean_of = [&](const std::string& first, const std::string& second) {
+    const auto site = [](const std::string& name) { return R"({"name": ")" + name + R"(", "cluster": "1x8"})"; };
+    const FederatedRun run = federate(folder, options,
+                                      R"({"sites": [)" + site(first) + ", " + site(second) +
+                                          R"(], "links": [{"between": ["eu", "ap"], "mbps": 50, "rtt_ms": 100}]})");
+    return run.services.front().all.mean_latency_s;
+  };
+  EXPECT_EQ(mean_of("eu", "ap"), mean_of("ap", "eu"));
+}
+
 // Job 0 is cancelled, which starts job 2, and no mean counts it.
 TEST(Federate, OneSiteCancelsAsItsClusterDoes) {
   const TempFolder folder;

@@ -37,7 +37,7 @@ std::vector<Time> arrivals_at(const Signal& per_s, Time end, ArrivalProcess proc
   std::vector<Time> arrivals;
   double at_s = 0;
   const auto gap = [&] { return process == ArrivalProcess::even ? 1.0 : rng.exponential(1); };
-  double left = gap();  // of the integral of the rate, until the next
+  double left = process == ArrivalProcess::even ? 0 : gap();  // of the integral of the rate, until the next
   for (Time step{}; step < end;) {
     const Time next = std::min(per_s.next_change(step), end);
     const double rate = per_s.at(step), until_s = to_seconds(next);

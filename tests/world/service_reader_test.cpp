@@ -49,7 +49,7 @@ TEST(ServiceReader, AddsReplicasInFrontOfTheJobs) {
   EXPECT_EQ(jobs.priority(JobId{1}), 4);
   EXPECT_EQ(jobs.users()[jobs.user(JobId{4})], "b");
   const ServiceSpec& service = model->services.front();
-  ASSERT_EQ(service.requests.size(), 5u);  // at 0.5, 1 ... 2.5 s
+  ASSERT_EQ(service.requests.size(), 6u);  // at 0, 0.5 ... 2.5 s
   EXPECT_EQ(service.requests.back().arrival, from_seconds(2.5));
   EXPECT_EQ(service.requests.back().work, from_seconds(0.5));
   EXPECT_EQ(service.begin, whole_seconds(60));

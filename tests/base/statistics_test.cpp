@@ -83,7 +83,7 @@ TEST(Statistics, SeedsAreDrawnWhole) {
   EXPECT_EQ(constant->difference.high, 2);
 }
 
-// A quarter in nearly all windows. Resamples without the others passed for exact, and the interval ended at +60 %.
+// A quarter in nearly all windows. Resamples without the others passed for exact, and this interval had no upper end.
 TEST(Statistics, FewWindowsThatDifferDoNotStretchAnInterval) {
   Rng rng(11);
   std::vector<double> ours(60), theirs(60);

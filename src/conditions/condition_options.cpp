@@ -77,15 +77,13 @@ FieldTable all_rows(ConditionOptions& options) {
               "JSON of what nodes draw, emit and cost, and caps on that; or a ready model: " + ready_power_words(),
               &options.power},
              "the host runs the jobs, and meters what its nodes draw"),
-      lacking(
-          lacking(lacking(served({"services", "--services",
-                                  "JSON of services beside the jobs: the requests they get, their replicas, which are "
-                                  "placed as jobs are, and what sets how many there are",
-                                  &options.services},
-                                 host_runs),
-                          "search", of_whole_trace),
-                  "train", of_whole_trace),
-          "VectorEnv", of_whole_trace),
+      lacking(lacking(served({"services", "--services",
+                              "JSON of services beside the jobs: the requests they get, their replicas, which are "
+                              "placed as jobs are, and what sets how many there are",
+                              &options.services},
+                             host_runs),
+                      "train", of_whole_trace),
+              "VectorEnv", of_whole_trace),
       lacking(lacking(served({"trials", "--trials",
                               "JSON of searches for hyperparameters beside the jobs: their trials are placed as jobs "
                               "are, and results say which comes next",

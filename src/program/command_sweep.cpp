@@ -309,7 +309,7 @@ int sweep_command(const SweepArguments& arguments) {
     return complain("no folder for the results; give --out FOLDER, or \"out\" in " + sweep->file);
   }
   const PolicyRegistry registry = PolicyRegistry::standard();
-  const auto plan = plan_sweep(*std::move(sweep), registry);
+  const auto plan = plan_sweep(*std::move(sweep), registry, !arguments.array_task);
   if (!plan) return complain(plan.error());
   if (is_on_slurm(plan->sweep)) {
     if (const auto options = sbatch_command(*plan, {}, 1); !options) return complain(options.error());

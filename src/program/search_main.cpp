@@ -81,15 +81,24 @@ int run_search(const Search& search, CandidateRuns& runs) {
   const SearchContext context{.stop = &Interruption::wanted(), .watch = [](const GenerationReport& report) {
                                 std::fprintf(stderr, "%s\n", generation_text(report).c_str());
                               }};
-  const auto outcome = search_policies(search, runs, context);
-  if (!outcome) return complain_of_search(outcome.error());
+  SearchOutcome outcome;
+  const auto searched = search_policies(search, runs, context, outcome);
+  if (!searched && !Interruption::wanted()) {
+    const bool refused = !searched.error().field.empty() && outcome.candidates.empty();
+    if (refused) runs.discard_new_store();
+    return complain_of_search(searched.error());
+  }
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   execution.peak_memory_bytes = peak_memory_bytes();
-  for (const auto& [name, text] : search_files(search, runs, *outcome, execution)) {
+  std::error_code ignored;
+  if (!searched) std::filesystem::remove(search.out + "/front.csv", ignored);  // of an earlier, shorter search
+  for (const auto& [name, text] : search_files(search, runs, outcome, execution, !searched)) {
     if (auto done = replace_file(search.out + "/" + name, text); !done) return complain(done.error(), exit_failed);
   }
-  show(search_text(search, *outcome, result_style()) + search.out + "/front.csv\n");
-  return exit_done;
+  if (!searched) return complain_of_search(searched.error());
+  show(search_text(search, outcome, result_style()) + search.out + "/front.csv\n");
+  const std::string failed = why_all_failed(outcome);
+  return failed.empty() ? exit_done : complain(failed, exit_failed);
 }
 
 int search_command(const SearchArguments& arguments) {

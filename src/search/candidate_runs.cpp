@@ -2,13 +2,18 @@
 #include "src/search/candidate_runs.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
+#include "src/conditions/run_conditions.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/burst/router_table.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/policy_text.hpp"
 #include "src/sim/site_stretch.hpp"
 #include "src/sweep/sweep_file.hpp"
 
@@ -68,7 +73,7 @@ Unexpected unknown_objective(const Search& search, std::size_t number) {
 
 // False where no file can tell the figure.
 bool may_know(const std::string& figure, const ConditionOptions& conditions) {
-  if (is_service_figure(figure)) return false;  // its windows have no services
+  if (is_service_figure(figure)) return !conditions.services.empty();
   if (is_study_figure(figure)) return !conditions.trials.empty();
   if (power_that_tells(figure).empty() || !conditions.power.empty()) return true;
   return figure != "carbon_kg" && figure != "cost_usd" && !conditions.speeds.profiles.empty();
@@ -100,16 +105,20 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
   }
   if (auto done = runs.read_input(*point); !done) return Unexpected{done.error()};
   if (auto done = runs.check_figures(); !done) return Unexpected{done.error()};
+  if (auto done = runs.check_conditions(*point); !done) {
+    return in_search_file(search, {.message = done.error().to_string(), .field = "/base"});
+  }
   auto windows = search_windows(search, runs.trace_jobs());
   if (!windows) return Unexpected{windows.error()};
   runs.windows_ = *std::move(windows);
+  std::set<std::string> meanings;
   for (const std::string& compared : search.compare) {
     const RoutedPolicy routed = routed_policy(compared);
     const auto specs = parse_contestants(registry, std::vector<std::string>{routed.policy});
     if (!specs) return in_search_file(search, {.message = specs.error().to_string(), .field = "/compare"});
     for (const PolicySpec& spec : *specs) {
       std::string text = routed_text(spec.text, routed.router);
-      if (std::find(runs.heuristics_.begin(), runs.heuristics_.end(), text) != runs.heuristics_.end()) {
+      if (!meanings.insert(routed_text(canonical_text(spec, registry), routed.router)).second) {
         return in_search_file(search, {.message = "'" + text + "' is there twice", .field = "/compare"});
       }
       runs.heuristics_.push_back(std::move(text));
@@ -131,7 +140,10 @@ Result<void> CandidateRuns::read_input(const SweepPoint& point) {
   }
   auto trace = read_requested_trace(input_request(scenario_));
   if (!trace) return Unexpected{trace.error()};
-  auto sites = read_fitting_sites(point.sites, scenario_.trace, trace->jobs, scenario_.seed);
+  JobTable served = trace->jobs;  // of which the sites are; runs read services anew
+  auto sites =
+      read_fitting_sites({.sites = point.sites, .services = scenario_.conditions.services, .trace = scenario_.trace},
+                         served, scenario_.seed);
   if (!sites) return Unexpected{sites.error()};
   input_ = std::make_unique<RunInput>(RunInput{.trace = *std::move(trace), .cluster = {.name = point.sites}});
   sites_ = std::make_unique<SitesOfRun>(*std::move(sites));
@@ -158,12 +170,34 @@ Result<void> CandidateRuns::check_figures() const {
   return {};
 }
 
+Result<void> CandidateRuns::check_conditions(const SweepPoint& point) const {
+  SweepPoint copy = point;
+  copy.policy.clear();
+  copy.run.policies.clear();
+  copy.parameters.clear();
+  if (!point.sites.empty() || !tried_.insert(json_text(sweep_point_json(copy), -1)).second) return {};
+  const Scenario& run = point.run;
+  if (auto checked = check_condition_options(run.conditions); !checked) return checked;
+  std::optional<RunInput> other;
+  if (run.trace != scenario_.trace || run.cluster != scenario_.cluster || run.seed != scenario_.seed) {
+    auto input = load_input(input_request(run));
+    if (!input) return Unexpected{input.error()};
+    other.emplace(*std::move(input));
+  }
+  const RunInput& input = other ? *other : *input_;
+  JobTable jobs = input.trace.jobs;
+  const auto loaded = load_conditions(run.conditions, jobs, input.cluster, run.seed);
+  return loaded ? Result<void>{} : Result<void>{Unexpected{loaded.error()}};
+}
+
 Result<void> CandidateRuns::check(const std::string& policy) const {
   if (policy.find(" with ") != std::string::npos) {
     const std::vector<std::uint32_t> somewhere{static_cast<std::uint32_t>(search_->warmup_jobs)};
     const auto sweep = sweep_of(*search_, {&policy, 1}, somewhere);
-    if (!sweep) return Unexpected{sweep.error()};
-    if (const auto point = sweep->point(0); !point) return Unexpected{point.error()};
+    if (!sweep) return Unexpected{Error{.message = sweep.error().message, .field = sweep.error().field}};
+    const auto point = sweep->point(0);
+    if (!point) return Unexpected{point.error()};
+    if (auto fit = check_conditions(*point); !fit) return fit;
   }
   const RoutedPolicy routed = routed_policy(parts_of_candidate(policy).policy);
   const auto specs = parse_policies(*registry_, routed.policy);
@@ -191,16 +225,26 @@ bool CandidateRuns::clairvoyant(const std::string& policy) const {
 }
 
 Result<void> CandidateRuns::open_store() {
-  auto store = SweepStore::open(search_->out + "/" + search_database_name);
+  const std::string path = search_->out + "/" + search_database_name;
+  std::error_code ignored;
+  is_new_store_ = !std::filesystem::exists(path, ignored);
+  auto store = SweepStore::open(path);
   if (!store) return Unexpected{store.error()};
   store_.emplace(*std::move(store));
   return {};
 }
 
+void CandidateRuns::discard_new_store() {
+  if (!is_new_store_) return;
+  store_.reset();
+  std::error_code ignored;
+  std::filesystem::remove(search_->out + "/" + search_database_name, ignored);
+}
+
 Result<SweepPlan> CandidateRuns::plan(std::span<const std::string> policies, std::span<const std::uint32_t> windows) {
   auto sweep = sweep_of(*search_, policies, windows);
   if (!sweep) return Unexpected{sweep.error()};
-  auto plan = plan_sweep(*std::move(sweep), *registry_);
+  auto plan = plan_sweep(*std::move(sweep), *registry_, false);  // check() has tried them
   if (!plan) return plan;
   for (const SweepInputFile& file : plan->files) {
     const auto same = [&](const SweepInputFile& known) { return known.path == file.path; };
@@ -250,6 +294,17 @@ Result<PolicyFigures> CandidateRuns::figures_of(const SweepPlan& plan, std::size
     }
   }
   return figures;
+}
+
+std::vector<std::optional<PolicyFigures>> CandidateRuns::stored_figures(std::span<const std::string> policies,
+                                                                        std::span<const std::uint32_t> windows) {
+  std::vector<std::optional<PolicyFigures>> all(policies.size());
+  const auto planned = policies.empty() ? Result<SweepPlan>{Unexpected{Error{}}} : plan(policies, windows);
+  for (std::size_t p = 0; planned && p < policies.size(); ++p) {
+    auto figures = figures_of(*planned, p, policies.size(), windows.size());
+    if (figures) all[p] = *std::move(figures);
+  }
+  return all;
 }
 
 Result<std::vector<PolicyFigures>> CandidateRuns::score(std::span<const std::string> policies,

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,7 +64,13 @@ class CandidateRuns {
   [[nodiscard]] std::uint64_t ran() const { return ran_; }
   [[nodiscard]] std::uint64_t stored() const { return stored_; }
 
-  /// Error: the policy cannot be made for these jobs on this cluster.
+  /// Takes the store away again that open_store() made new: of a search that was refused.
+  void discard_new_store();
+  /// Of each policy what score() gives, as far as it is stored. Precondition: open_store().
+  std::vector<std::optional<PolicyFigures>> stored_figures(std::span<const std::string> policies,
+                                                           std::span<const std::uint32_t> windows);
+
+  /// Errors: the policy cannot be made for these jobs on this cluster; its conditions cannot be read, or do not fit.
   Result<void> check(const std::string& policy) const;
 
   /// The figures of each policy in the windows whose first measured jobs are given. What the store has is not run
@@ -75,6 +82,7 @@ class CandidateRuns {
   CandidateRuns(const Search& search, const PolicyRegistry& registry) : search_(&search), registry_(&registry) {}
   Result<void> read_input(const SweepPoint& point);
   Result<void> check_figures() const;
+  Result<void> check_conditions(const SweepPoint& point) const;
   Result<SweepPlan> plan(std::span<const std::string> policies, std::span<const std::uint32_t> windows);
   Result<void> run_missing(const SweepPlan& plan, const std::atomic<bool>* stop);
   Result<PolicyFigures> figures_of(const SweepPlan& plan, std::size_t policy, std::size_t policies,
@@ -88,7 +96,9 @@ class CandidateRuns {
   std::string router_;                 // of those that name none
   SearchWindows windows_;
   std::vector<std::string> heuristics_;
+  mutable std::set<std::string> tried_;  // conditions
   std::optional<SweepStore> store_;
+  bool is_new_store_ = false;
   std::vector<SweepInputFile> files_;
   std::uint64_t ran_ = 0, stored_ = 0;
 };

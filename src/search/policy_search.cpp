@@ -57,15 +57,16 @@ std::vector<Losses> losses_of(const LossScale& scale, std::span<const PolicyFigu
 
 class PolicySearch {
  public:
-  PolicySearch(const Search& search, CandidateRuns& runs, const SearchContext& context)
+  PolicySearch(const Search& search, CandidateRuns& runs, const SearchContext& context, SearchOutcome& outcome)
       : search_(&search),
         runs_(&runs),
         context_(&context),
         space_(search.policies),
         trainings_(search, runs.input(), runs.scenario().conditions,
-                   static_cast<std::uint32_t>(search.train_share * runs.trace_jobs()), context.ppo) {}
+                   static_cast<std::uint32_t>(search.train_share * runs.trace_jobs()), context.ppo),
+        outcome_(&outcome) {}
 
-  Result<SearchOutcome> run() {
+  Result<void> run() {
     auto heuristics = score_heuristics(runs_->windows().train);
     if (!heuristics) return Unexpected{heuristics.error()};
     heuristics_train_ = *std::move(heuristics);
@@ -73,9 +74,7 @@ class PolicySearch {
     const auto searched = search_->method == "nsga2"    ? search_by_nsga2()
                           : search_->method == "random" ? search_at_random()
                                                         : search_by_halving();
-    if (!searched) return Unexpected{searched.error()};
-    if (auto compared = compare(); !compared) return Unexpected{compared.error()};
-    return std::move(outcome_);
+    return searched ? compare() : searched;
   }
 
  private:
@@ -126,23 +125,36 @@ class PolicySearch {
       const std::string description = space_.policy(candidates[i]);
       names.push_back(one.policy.empty() ? description : one.policy);
       if (!known_.try_emplace(names.back(), known_.size()).second) continue;
-      outcome_.candidates.push_back({.policy = names.back(),
-                                     .description = description,
-                                     .generation = generation_,
-                                     .train = {.means = {}, .failure = one.failure}});
+      outcome_->candidates.push_back({.policy = names.back(),
+                                      .description = description,
+                                      .generation = generation_,
+                                      .train = {.means = {}, .failure = one.failure}});
       if (!one.policy.empty()) fresh.push_back(one.policy);
     }
     auto figures = runs_->score(fresh, runs_->windows().train, context_->stop);
-    if (!figures) return Unexpected{figures.error()};
-    for (std::size_t i = 0; i < fresh.size(); ++i) {
-      outcome_.candidates[known_.at(fresh[i])].train = std::move((*figures)[i]);
+    if (!figures) {
+      keep_scored(fresh);
+      return Unexpected{figures.error()};
     }
-    while (archive_.size() < outcome_.candidates.size()) {
-      archive_.push_back((*scale_)(outcome_.candidates[archive_.size()].train));
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      outcome_->candidates[known_.at(fresh[i])].train = std::move((*figures)[i]);
+    }
+    while (archive_.size() < outcome_->candidates.size()) {
+      archive_.push_back((*scale_)(outcome_->candidates[archive_.size()].train));
     }
     std::vector<Losses> losses;
     for (const std::string& name : names) losses.push_back(archive_[known_.at(name)]);
     return losses;
+  }
+
+  // Of candidates whose scoring was stopped, those whose runs are all there.
+  void keep_scored(std::span<const std::string> fresh) {
+    auto figures = runs_->stored_figures(fresh, runs_->windows().train);
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      if (figures[i]) outcome_->candidates[known_.at(fresh[i])].train = *std::move(figures[i]);
+    }
+    std::erase_if(outcome_->candidates,
+                  [](const FoundPolicy& found) { return found.train.means.empty() && found.train.failure.empty(); });
   }
 
   Result<std::vector<Losses>> evaluate_genomes(std::span<const Genome> genomes) {
@@ -153,11 +165,11 @@ class PolicySearch {
 
   void note_generation(std::span<const Losses> population) {
     GenerationReport report{.generation = generation_, .candidates = archive_.size()};
-    for (const FoundPolicy& found : outcome_.candidates) report.failed += found.train.failure.empty() ? 0 : 1;
+    for (const FoundPolicy& found : outcome_->candidates) report.failed += found.train.failure.empty() ? 0 : 1;
     report.front = front_of_archive().size();
     report.hypervolume = scale_->volume(archive_);
     report.population_hypervolume = scale_->volume(population);
-    outcome_.generations.push_back(report);
+    outcome_->generations.push_back(report);
     if (context_->watch) context_->watch(report);
     ++generation_;
   }
@@ -165,7 +177,7 @@ class PolicySearch {
   // Numbers of candidates with figures that no other dominates.
   [[nodiscard]] std::vector<std::size_t> front_of_archive() const {
     std::vector<std::size_t> front = non_dominated(archive_);
-    std::erase_if(front, [&](std::size_t i) { return !outcome_.candidates[i].train.failure.empty(); });
+    std::erase_if(front, [&](std::size_t i) { return !outcome_->candidates[i].train.failure.empty(); });
     return front;
   }
 
@@ -227,7 +239,7 @@ class PolicySearch {
     std::stable_sort(chosen.begin(), chosen.end(),
                      [&](std::size_t a, std::size_t b) { return archive_[a] < archive_[b]; });
     std::vector<std::string> policies;
-    for (const std::size_t i : chosen) policies.push_back(outcome_.candidates[i].policy);
+    for (const std::size_t i : chosen) policies.push_back(outcome_->candidates[i].policy);
     const std::vector<std::uint32_t>& windows = runs_->windows().held_out;
     auto found = runs_->score(policies, windows, context_->stop);
     if (!found) return Unexpected{found.error()};
@@ -235,11 +247,11 @@ class PolicySearch {
     if (!heuristics) return Unexpected{heuristics.error()};
     const LossScale scale(search_->objectives(), *heuristics);
     const std::vector<PolicyFigures> train = figures_at(chosen);
-    outcome_.train = volumes_of(*scale_, train, heuristics_train_);
-    outcome_.held_out = volumes_of(scale, *found, *heuristics);
+    outcome_->train = volumes_of(*scale_, train, heuristics_train_);
+    outcome_->held_out = volumes_of(scale, *found, *heuristics);
     for (std::size_t i = 0; i < policies.size(); ++i) {
       add_row(true, policies[i], train[i], (*found)[i]);
-      outcome_.rows.back().description = outcome_.candidates[chosen[i]].description;
+      outcome_->rows.back().description = outcome_->candidates[chosen[i]].description;
     }
     for (std::size_t i = 0; i < heuristics->size(); ++i) {
       add_row(false, runs_->heuristics()[i], heuristics_train_[i], (*heuristics)[i]);
@@ -250,7 +262,7 @@ class PolicySearch {
 
   [[nodiscard]] std::vector<PolicyFigures> figures_at(std::span<const std::size_t> numbers) const {
     std::vector<PolicyFigures> figures;
-    for (const std::size_t i : numbers) figures.push_back(outcome_.candidates[i].train);
+    for (const std::size_t i : numbers) figures.push_back(outcome_->candidates[i].train);
     return figures;
   }
 
@@ -272,26 +284,26 @@ class PolicySearch {
   }
 
   void add_row(bool found, const std::string& policy, const PolicyFigures& train, const PolicyFigures& held_out) {
-    outcome_.rows.push_back({.found = found,
-                             .policy = policy,
-                             .description = policy,
-                             .clairvoyant = runs_->clairvoyant(policy),
-                             .train = train,
-                             .held_out = held_out,
-                             .on_front = false,
-                             .dominated_by = {}});
+    outcome_->rows.push_back({.found = found,
+                              .policy = policy,
+                              .description = policy,
+                              .clairvoyant = runs_->clairvoyant(policy),
+                              .train = train,
+                              .held_out = held_out,
+                              .on_front = false,
+                              .dominated_by = {}});
   }
 
   void judge(const LossScale& scale) {
     std::vector<Losses> points;
-    for (const FrontRow& row : outcome_.rows) points.push_back(scale(row.held_out));
+    for (const FrontRow& row : outcome_->rows) points.push_back(scale(row.held_out));
     for (std::size_t i = 0; i < points.size(); ++i) {
-      FrontRow& row = outcome_.rows[i];
+      FrontRow& row = outcome_->rows[i];
       bool is_dominated = false;
       for (std::size_t j = 0; j < points.size(); ++j) {
         if (!dominates(points[j], points[i])) continue;
         is_dominated = true;
-        const FrontRow& other = outcome_.rows[j];
+        const FrontRow& other = outcome_->rows[j];
         if (other.found != row.found && row.dominated_by.empty()) row.dominated_by = other.policy;
       }
       row.on_front = !is_dominated && row.held_out.failure.empty();
@@ -308,8 +320,20 @@ class PolicySearch {
   std::map<std::string, std::size_t> known_;  // number of a candidate by its policy
   std::vector<Losses> archive_;               // of all candidates, by number
   std::uint32_t generation_ = 0;
-  SearchOutcome outcome_;
+  SearchOutcome* outcome_;
 };
+
+// The condition of a candidate whose value a message names, as the end of a path in the file; "" where none is.
+std::string condition_in(const std::string& message, const Candidate& candidate) {
+  for (const auto& [name, value] : candidate.values) {
+    // Files are named at the beginning, or in quotes.
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    const bool is_named =
+        !text.empty() && (message.starts_with(text + ":") || message.find("'" + text + "'") != std::string::npos);
+    if (is_named && name.starts_with(condition_prefix)) return "/parameters/" + name;
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -323,7 +347,7 @@ Result<void> check_space(const Search& search, const CandidateRuns& runs) {
   const CandidateSpace space(search.policies);
   const auto jobs = static_cast<std::uint32_t>(search.train_share * runs.trace_jobs());
   for (const Candidate& corner : space.corners()) {
-    const std::string place = "/policies/" + std::to_string(corner.space);
+    const std::string place = search.policies[corner.space].place();
     const bool trained = search.policies[corner.space].training.has_value();
     if (!trained && search.method == "halving") {
       return Unexpected{
@@ -333,14 +357,23 @@ Result<void> check_space(const Search& search, const CandidateRuns& runs) {
                                     .check({.space = corner.space, .values = corner.values})
                               : runs.check(space.policy(corner));
     if (done) continue;
-    if (!done.error().field.empty()) return done;
-    return Unexpected{Error{.message = done.error().message, .file = search.file, .field = place}};
+    if (trained) return done;
+    const std::string message = done.error().to_string();
+    return Unexpected{Error{.message = message, .file = search.file, .field = place + condition_in(message, corner)}};
   }
   return {};
 }
 
-Result<SearchOutcome> search_policies(const Search& search, CandidateRuns& runs, const SearchContext& context) {
-  return PolicySearch(search, runs, context).run();
+Result<void> search_policies(const Search& search, CandidateRuns& runs, const SearchContext& context,
+                             SearchOutcome& outcome) {
+  return PolicySearch(search, runs, context, outcome).run();
+}
+
+std::string why_all_failed(const SearchOutcome& outcome) {
+  const auto has_failed = [](const FoundPolicy& found) { return !found.train.failure.empty(); };
+  const std::vector<FoundPolicy>& all = outcome.candidates;
+  if (all.empty() || !std::all_of(all.begin(), all.end(), has_failed)) return "";
+  return "every candidate failed; " + all.front().description + ": " + all.front().train.failure;
 }
 
 }  // namespace gpusched

@@ -68,8 +68,13 @@ struct SearchContext {
 };
 
 /// Carries the search out. Errors: those of the user's input, a heuristic that fails, `stop`, and files that cannot be
-/// written. Preconditions: has_pagmo(), check_search(), `runs` has its store.
-Result<SearchOutcome> search_policies(const Search& search, CandidateRuns& runs, const SearchContext& context);
+/// written; `outcome` then holds generations, and candidates with figures, as far as it got. Preconditions:
+/// has_pagmo(), check_search(), `runs` has its store.
+Result<void> search_policies(const Search& search, CandidateRuns& runs, const SearchContext& context,
+                             SearchOutcome& outcome);
+
+/// Why no candidate has figures, by the first one; "" where one has.
+std::string why_all_failed(const SearchOutcome& outcome);
 
 /// Before anything runs: whether the corners of the space can be made. Errors name the path in the file.
 Result<void> check_space(const Search& search, const CandidateRuns& runs);

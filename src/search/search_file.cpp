@@ -33,23 +33,66 @@ std::string why_searches_lack(const std::string& path) {
   return "";
 }
 
-// What a search decides itself cannot stand in base.
+// What a search decides itself cannot be a key of base, which stands at `place`.
+Result<void> check_base_key(const std::string& key, const std::string& place) {
+  const std::string first = key.substr(0, key.find('.'));
+  if (first == "policy" || first == "policies" || first == "parameters") {
+    return wrong_search(place, "belongs to /policies and /compare");
+  }
+  if (first == "backfill") {
+    return wrong_search(place, "name it in each policy, as weighted+easy: what is found must run as it is");
+  }
+  if (first == "window" || first == "measure") return wrong_search(place, "belongs to /windows");
+  if (const std::string why = why_searches_lack(key); !why.empty()) return wrong_search(place, why);
+  return {};
+}
+
 Result<void> check_base(const Json& base) {
   if (!base.is_object()) return wrong_search("/base", "expected an object");
   for (const auto& [key, value] : base.items()) {
-    const std::string first = key.substr(0, key.find('.'));
-    if (first == "policy" || first == "policies" || first == "parameters") {
-      return wrong_search("/base/" + key, "belongs to /policies and /compare");
-    }
-    if (first == "backfill") {
-      return wrong_search("/base/backfill",
-                          "name it in each policy, as weighted+easy: what is found must run as it is");
-    }
-    if (first == "window" || first == "measure") return wrong_search("/base/" + key, "belongs to /windows");
-    if (const std::string why = why_searches_lack(key); !why.empty()) return wrong_search("/base/" + key, why);
+    if (auto checked = check_base_key(key, "/base/" + key); !checked) return checked;
   }
   if (!base.contains("trace") && !base.contains("trace.path")) {
     return wrong_search("/base/trace", "no trace; give a file, or synthetic:philly");
+  }
+  return {};
+}
+
+// A condition that is searched: every value is one that the key takes.
+Result<void> check_condition(const SearchedParameter& parameter, const std::string& place) {
+  const std::string path = parameter.name.substr(condition_prefix.size());
+  if (auto checked = check_base_key(path, place); !checked) return checked;
+  SweepPoint point;
+  const FieldTable fields = sweep_fields(point);
+  const Field* const field = base_field(fields, path);
+  if (field == nullptr) {
+    std::vector<std::string> known;
+    for (const Field& one : fields) known.push_back(one.path);
+    return wrong_search(place, unknown_key(path, known));
+  }
+  if (parameter.list) return wrong_search(place, "is one value, not a list");
+  for (std::size_t i = 0; i < parameter.choices.size(); ++i) {
+    const std::string below = parameter.choices.size() > 1 ? place + "/choices/" + std::to_string(i) : place;
+    if (auto set = set_field_json(*field, parameter.choices[i]); !set) return wrong_search(below, set.error().message);
+  }
+  for (const NumberRange& range : parameter.numbers) {
+    const bool is_whole = takes_whole_numbers(*field);
+    if (is_whole && !range.integer) return wrong_search(place, "takes whole numbers: expected \"integer\": true");
+    for (const double end : {range.from, range.to}) {
+      const Json value = is_whole && end >= 0 ? Json(static_cast<std::uint64_t>(end)) : Json(end);
+      if (auto set = set_field_json(*field, value); !set) return wrong_search(place, set.error().message);
+    }
+  }
+  return {};
+}
+
+Result<void> check_searched_conditions(const std::vector<SearchedPolicy>& policies) {
+  for (const SearchedPolicy& policy : policies) {
+    for (const SearchedParameter& parameter : policy.parameters) {
+      if (policy.training || !parameter.name.starts_with(condition_prefix)) continue;
+      const std::string place = policy.place() + "/parameters/" + parameter.name;
+      if (auto checked = check_condition(parameter, place); !checked) return checked;
+    }
   }
   return {};
 }
@@ -122,6 +165,7 @@ Result<Search> read_search_json(const std::string& text, const std::string& file
   auto policies = read_searched_policies((*document)["policies"], registry);
   if (!policies) return in_file(policies.error());
   search.policies = *std::move(policies);
+  if (auto done = check_searched_conditions(search.policies); !done) return in_file(done.error());
   return search;
 }
 
@@ -130,6 +174,29 @@ Result<Search> read_search_file(const std::string& path, const PolicyRegistry& r
   if (!text) return Unexpected{text.error()};
   return read_search_json(*text, path, registry);
 }
+
+namespace {
+
+// The keys of a sweep's base that a search takes. As patterns: the page of all keys lists them under the sweep.
+Json schema_of_base() {
+  const Json of_sweep = Json::parse(sweep_schema())["properties"]["base"];
+  Json base = {
+      {"type", "object"},
+      {"description", "What every run has: the keys of a sweep's base but policy, parameters, window and measure."}};
+  Json& patterns = base["patternProperties"];
+  for (const auto& [key, value] : of_sweep["properties"].items()) {
+    if (check_base_key(key, "")) patterns[key_pattern(key)] = value;
+  }
+  SweepPoint point;
+  for (const Field& field : sweep_fields(point)) {
+    if (field.path.find('.') != std::string::npos && check_base_key(field.path, ""))
+      patterns[key_pattern(field.path)] = field_schema(field);
+  }
+  base["additionalProperties"] = no_other_keys();
+  return base;
+}
+
+}  // namespace
 
 std::string search_schema() {
   Search search;
@@ -150,10 +217,7 @@ std::string search_schema() {
                             {{"$ref", "#/$defs/choices"}},
                             {{"type", "array"}},
                             {{"type", {"number", "string", "boolean"}}}}}};
-  schema["properties"]["base"] = {{"type", "object"},
-                                  {"description",
-                                   "What every run has: the keys of a sweep's base but policy, "
-                                   "parameters, window and measure."}};
+  schema["properties"]["base"] = schema_of_base();
   schema["properties"]["objectives"]["items"] = {{"enum", objective_words()}};
   schema["properties"]["policies"] = {
       {"type", "array"},

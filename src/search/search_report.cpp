@@ -80,7 +80,7 @@ Json volumes_json(const Search& search, const SearchVolumes& volumes) {
 }
 
 std::string manifest_of_search(const Search& search, const CandidateRuns& runs, const SearchOutcome& outcome,
-                               const Execution& execution) {
+                               const Execution& execution, bool interrupted) {
   Json files = Json::array();
   for (const SweepInputFile& file : runs.files()) files.push_back({{"path", file.path}, {"sha256", file.sha256}});
   Search effective = search;
@@ -98,11 +98,15 @@ std::string manifest_of_search(const Search& search, const CandidateRuns& runs, 
        {"trace_jobs", runs.trace_jobs()},
        {"windows",
         {{"first_train_job_of_each", runs.windows().train}, {"first_held_out_job_of_each", runs.windows().held_out}}},
-       {"candidates", outcome.candidates.size()},
-       {"hypervolume",
-        {{"train", volumes_json(search, outcome.train)}, {"held_out", volumes_json(search, outcome.held_out)}}},
-       {"runs", {{"ran", runs.ran()}, {"stored", runs.stored()}}},
-       {"execution", execution_json(execution, search.threads, search.out)}});
+       {"candidates", outcome.candidates.size()}});
+  if (interrupted) {
+    manifest["interrupted"] = true;
+  } else {
+    manifest["hypervolume"] = {{"train", volumes_json(search, outcome.train)},
+                               {"held_out", volumes_json(search, outcome.held_out)}};
+  }
+  manifest.update({{"runs", {{"ran", runs.ran()}, {"stored", runs.stored()}}},
+                   {"execution", execution_json(execution, search.threads, search.out)}});
   return json_text(manifest);
 }
 
@@ -113,12 +117,14 @@ std::string cell_of(const PolicyFigures& figures, std::size_t objective) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> search_files(const Search& search, const CandidateRuns& runs,
-                                                              const SearchOutcome& outcome,
-                                                              const Execution& execution) {
-  return {{"front.csv", front_csv(search, outcome)},
-          {"generations.csv", generations_csv(outcome)},
-          {"candidates.csv", candidates_csv(search, outcome)},
-          {"manifest.json", manifest_of_search(search, runs, outcome, execution)}};
+                                                              const SearchOutcome& outcome, const Execution& execution,
+                                                              bool interrupted) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!interrupted) files.emplace_back("front.csv", front_csv(search, outcome));
+  files.emplace_back("generations.csv", generations_csv(outcome));
+  files.emplace_back("candidates.csv", candidates_csv(search, outcome));
+  files.emplace_back("manifest.json", manifest_of_search(search, runs, outcome, execution, interrupted));
+  return files;
 }
 
 std::string generation_text(const GenerationReport& report) {

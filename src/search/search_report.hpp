@@ -12,9 +12,11 @@
 namespace gpusched {
 
 /// Name and content: front.csv, generations.csv, candidates.csv, manifest.json. The csv files are the same for the same
-/// search, for any number of processes and however often it was interrupted.
+/// search, for any number of processes and however often it was interrupted. One that was `interrupted` has no front
+/// and no hypervolumes yet.
 std::vector<std::pair<std::string, std::string>> search_files(const Search& search, const CandidateRuns& runs,
-                                                              const SearchOutcome& outcome, const Execution& execution);
+                                                              const SearchOutcome& outcome, const Execution& execution,
+                                                              bool interrupted = false);
 
 /// The front and the heuristics on the held-out windows, and what it comes to, in sentences.
 std::string search_text(const Search& search, const SearchOutcome& outcome, const TextStyle& style = {});

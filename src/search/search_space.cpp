@@ -17,6 +17,8 @@
 namespace gpusched {
 namespace {
 
+constexpr double most_exact = 9007199254740992;  // 2^53: doubles tell all whole numbers below apart
+
 Unexpected wrong_space(const std::string& place, const std::string& message) {
   return Unexpected{Error{.message = message, .field = place}};
 }
@@ -185,7 +187,33 @@ Result<SearchedPolicy> read_policy(const Json& given, const std::string& place, 
   return policy;
 }
 
+// The value that CandidateSpace::policy() wrote: of the type that the key takes.
+Json condition_value(const std::string& path, const std::string& text) {
+  SweepPoint point;
+  const FieldTable fields = sweep_fields(point);
+  const Field* const field = base_field(fields, path);
+  const bool is_text = field == nullptr || std::holds_alternative<std::string*>(field->target) ||
+                       std::holds_alternative<TextTarget>(field->target);
+  if (is_text) return text;
+  if (text == "true" || text == "false") return text == "true";
+  const auto number = parse_number(text);
+  if (!number) return text;
+  if (!takes_whole_numbers(*field)) return *number;
+  if (const auto whole = parse_exact<std::uint64_t>(text)) return *whole;
+  const bool is_whole = *number >= 0 && *number <= most_exact && *number == std::trunc(*number);  // as 1e+06
+  return is_whole ? Json(static_cast<std::uint64_t>(*number)) : Json(*number);
+}
+
 }  // namespace
+
+const Field* base_field(const FieldTable& fields, const std::string& path) {
+  const Field* const field = find_field(fields, path);
+  return field != nullptr ? field : find_field(fields, path + ".path");  // "trace" is short for "trace.path"
+}
+
+bool takes_whole_numbers(const Field& field) {
+  return std::holds_alternative<std::uint64_t*>(field.target) || std::holds_alternative<std::uint32_t*>(field.target);
+}
 
 CandidateSpace::CandidateSpace(std::vector<SearchedPolicy> policies) : policies_(std::move(policies)) {
   // pagmo wants the integers last.
@@ -272,9 +300,12 @@ std::string CandidateSpace::policy(const Candidate& candidate) const {
   std::vector<std::pair<std::string, std::string>> parameters;
   std::string conditions;
   for (const auto& [name, value] : candidate.values) {
-    // Not dump(): "2.0" and "2" would be two policies.
+    // Not dump(): "2.0" and "2" would be two policies. But seeds may have more digits than a double.
     const auto text = [](const Json& one) {
-      return one.is_number() ? exact_number(one.get<double>()) : one.is_string() ? one.get<std::string>() : one.dump();
+      if (one.is_string()) return one.get<std::string>();
+      if (!one.is_number()) return one.dump();
+      const double number = one.get<double>();
+      return one.is_number_integer() && std::abs(number) >= most_exact ? one.dump() : exact_number(number);
     };
     std::string all;
     if (value.is_array()) {
@@ -300,11 +331,10 @@ CandidateText parts_of_candidate(const std::string& text) {
     at = text.find(' ', at + 1) + 1;
     const std::size_t next = text.find(" and ", at), equals = text.find('=', at);
     const std::string value = text.substr(equals + 1, next == std::string::npos ? next : next - equals - 1);
-    const auto number = parse_number(value);
-    Json json = number ? Json(*number) : value == "true" || value == "false" ? Json(value == "true") : Json(value);
-    std::string path = "/" + text.substr(at, equals - at);
+    std::string path = text.substr(at, equals - at);
+    Json json = condition_value(path, value);
     std::replace(path.begin(), path.end(), '.', '/');
-    parts.conditions[Json::json_pointer(path)] = std::move(json);
+    parts.conditions[Json::json_pointer("/" + path)] = std::move(json);
     at = next;
   }
   return parts;
@@ -325,6 +355,7 @@ Result<std::vector<SearchedPolicy>> read_searched_policies(const Json& list, con
     for (const std::string& router : *routers) {
       policies.push_back(*policy);
       policies.back().router = router;
+      policies.back().entry = i;
     }
   }
   if (CandidateSpace(policies).genes().empty())

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "src/base/field_table.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/search/nsga2.hpp"
@@ -38,10 +39,17 @@ struct SearchedPolicy {
   std::string router = {};  ///< which sends jobs to the sites of the base; empty: that of the base
   std::vector<SearchedParameter> parameters;
   std::optional<Json> training;  ///< a configuration of `gpusched train`
+  std::size_t entry = 0;         ///< its number in the file's list, where one entry may have several routers
+  /// Where it stands in the file.
+  [[nodiscard]] std::string place() const { return "/policies/" + std::to_string(entry); }
 };
 
 /// Begins the name of a parameter that is a condition of the runs, not of the policy.
 inline constexpr std::string_view condition_prefix = "base.";
+
+/// The row of a sweep's base that `path` gives; nullptr: none.
+const Field* base_field(const FieldTable& fields, const std::string& path);
+bool takes_whole_numbers(const Field& field);
 
 /// A genome's meaning.
 struct Candidate {

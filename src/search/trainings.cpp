@@ -42,7 +42,7 @@ Trainings::Trainings(const Search& search, const RunInput& input, const Conditio
       ppo_(ppo) {}
 
 Result<TrainConfig> Trainings::config_of(const TrainingRequest& request) const {
-  const std::string place = "/policies/" + std::to_string(request.space) + "/train";
+  const std::string place = search_->policies[request.space].place() + "/train";
   Json text = *search_->policies[request.space].training;
   for (const auto& [path, value] : request.values) put(text, path, value);
   const auto refuse = [&](std::string message) {

@@ -2,6 +2,7 @@
 #include "src/sim/evaluate.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "src/base/field_parser.hpp"
 #include "src/base/number_text.hpp"
@@ -10,6 +11,7 @@
 #include "src/policies/burst/router_table.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/policy_text.hpp"
 #include "src/sim/run_fields.hpp"
 #include "src/sim/site_stretch.hpp"
 #include "src/sim/stretch_run.hpp"
@@ -117,11 +119,12 @@ Result<void> check_known_figures(const EvaluateScenario& scenario, const RunCond
   });
 }
 
-// The sites of the input's jobs, under every policy and router.
+// The sites of the input's jobs, and the services over them, under every policy and router.
 Result<void> add_sites(const EvaluateScenario& scenario, const Lineup& lineup, const PolicyRegistry& registry,
                        EvaluationInput& input) {
-  const JobTable& jobs = input.run.trace.jobs;
-  auto sites = read_fitting_sites(scenario.sites, input.path, jobs, scenario.seed);
+  JobTable& jobs = input.run.trace.jobs;
+  auto sites = read_fitting_sites(
+      {.sites = scenario.sites, .services = scenario.conditions.services, .trace = input.path}, jobs, scenario.seed);
   if (!sites) return Unexpected{sites.error()};
   input.options.sites = std::make_shared<const SitesOfRun>(*std::move(sites));
   auto known = check_figures(scenario, [&](const std::string& name) {
@@ -157,7 +160,9 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   if (!run) return Unexpected{run.error()};
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}, .log = {}};
   const JobTable& jobs = input.run.trace.jobs;
-  auto conditions = load_conditions(scenario.conditions, input.run.trace.jobs, input.run.cluster, scenario.seed);
+  ConditionOptions options = scenario.conditions;
+  if (!scenario.sites.empty()) options.services.clear();  // they are over the sites
+  auto conditions = load_conditions(options, input.run.trace.jobs, input.run.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
@@ -266,12 +271,25 @@ Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, c
   return manifest;
 }
 
+// No two are one policy; `field` is where they stand.
+Result<void> check_different(std::span<const PolicySpec> policies, const PolicyRegistry& registry, const char* field) {
+  std::map<std::string, std::string> known;  // as written, by the text of everyone
+  for (const PolicySpec& policy : policies) {
+    const auto [other, is_new] = known.emplace(canonical_text(policy, registry), policy.text);
+    const std::string too = other->second == policy.text ? "" : ", as " + other->second + " too";
+    if (!is_new) return bad_option(field, policy.text + " is given twice" + too);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry& registry) {
   Lineup lineup;
   auto policies = parse_contestants(registry, scenario.policies);
   if (!policies) return Unexpected{in_option("policies", policies.error())};
+  if (auto different = check_different(*policies, registry, "policies"); !different)
+    return Unexpected{different.error()};
   for (PolicySpec& spec : *policies) {
     lineup.entries.push_back({spec.text, lineup.policies.size(), 1});
     lineup.policies.push_back(std::move(spec));
@@ -283,6 +301,7 @@ Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry&
     }
     const auto specs = parse_policies(registry, group.substr(equals + 1));
     if (!specs) return Unexpected{in_option("groups", specs.error())};
+    if (auto different = check_different(*specs, registry, "groups"); !different) return Unexpected{different.error()};
     const std::string name = group.substr(0, equals);
     const auto same = [&](const Lineup::Entry& entry) { return entry.name == name; };
     if (std::any_of(lineup.entries.begin(), lineup.entries.end(), same)) {

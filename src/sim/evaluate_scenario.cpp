@@ -44,9 +44,8 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       fields,
       {
           {"clusters", "--cluster",
-           "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, each with +NODESxGPUS[:TYPE] behind it for more nodes; "
-           "once or "
-           "once for each trace; by default what the trace states",
+           "NAME, FILE, NODESxGPUS[:TYPE], RACKSxNODESxGPUS[:TYPE] or GPUS, each with +NODESxGPUS[:TYPE] behind it for "
+           "more nodes; once or once for each trace; by default what the trace states",
            &s.clusters},
           common.limits,
           common.oversize,
@@ -185,6 +184,8 @@ Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
   if (scenario.windows > 0 && scenario.stride > 0) {
     return Unexpected{Error{.message = "--windows and --stride exclude each other", .field = "windows.stride"}};
   }
+  if (scenario.protocol == "sc20" && scenario.traces.front().starts_with("synthetic:"))
+    return bad_option("protocol", "expected a log in a file with sc20, which takes no drawn trace");
   if (scenario.sites.empty() && !scenario.routers.empty())
     return bad_option("routers", "expected --sites FILE with --router");
   if (!scenario.sites.empty() && scenario.protocol != "windows")
@@ -204,6 +205,10 @@ Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
   const std::string of_windows = window_option(scenario);
   if (scenario.mode == "log" && !of_windows.empty()) {
     return bad_option(of_windows, "an option of windows; --mode log has none");
+  }
+  const bool of_windows_alone = scenario.mode == "windows" || scenario.mode == "windows-only";
+  if (of_windows_alone && scenario.starts != EvaluateScenario{}.starts) {
+    return bad_option("starts", "an option of logs; --mode " + scenario.mode + " has none");
   }
   for (const std::string& start : further_starts(scenario)) {
     const auto fraction = parse_number(start);

@@ -173,7 +173,15 @@ void correct(std::vector<GridComparison>& comparisons, const char* figure) {
     p_values.push_back(one.test->p);
   }
   const std::vector<double> corrected = holm_corrected(p_values);
-  for (std::size_t i = 0; i < tested.size(); ++i) tested[i]->p_holm = corrected[i];
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    tested[i]->p_holm = corrected[i];
+    const bool is_told = tested[i]->verdict == "better" || tested[i]->verdict == "worse";
+    const bool by_seeds = tested[i]->unit == "seed";  // windows: the verdict is of the means, this test of ranks
+    if (!is_told || !by_seeds || corrected[i] <= 0.05) continue;
+    // All seeds may agree and be too few for so many tests.
+    const double least = std::ldexp(2.0, -static_cast<int>(tested[i]->pairs)) * static_cast<double>(tested.size());
+    tested[i]->verdict = least > 0.05 ? std::string(too_few_seeds) : "no difference detected";
+  }
 }
 
 }  // namespace
@@ -182,6 +190,20 @@ GridRole grid_role(const std::string& key) {
   if (key == "policy" || key.starts_with(parameter_prefix)) return GridRole::contestant;
   return key == "seed" || key.starts_with(window_prefix) ? GridRole::replicate : GridRole::setting;
 }
+
+namespace {
+
+// Where a policy's backfilling begins, or the end of its text.
+std::size_t end_of_policy(const std::string& text) {
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+    if (text[at] == '+' && depth == 0) return at;
+  }
+  return text.size();
+}
+
+}  // namespace
 
 std::string grid_contestant(const std::vector<std::string>& keys, const std::vector<std::string>& values) {
   std::string policy, parameters;
@@ -193,7 +215,7 @@ std::string grid_contestant(const std::vector<std::string>& keys, const std::vec
       parameters += (parameters.empty() ? "" : ",") + keys[k].substr(parameter_prefix.size()) + "=" + values[k];
     }
   }
-  return parameters.empty() ? policy : policy + "{" + parameters + "}";
+  return parameters.empty() ? policy : policy.insert(end_of_policy(policy), "{" + parameters + "}");
 }
 
 std::string grid_text(const std::vector<std::string>& keys, const std::vector<std::string>& values, GridRole role) {
@@ -204,7 +226,25 @@ std::string grid_text(const std::vector<std::string>& keys, const std::vector<st
   return text;
 }
 
-std::vector<GridComparison> compare_grid(const std::vector<std::string>& keys, const std::vector<GridRun>& runs) {
+namespace {
+
+// Backfilling as a part of the policy's name, where it is no setting that policies share.
+bool join_backfill(std::vector<std::string>& keys, std::vector<GridRun>& runs) {
+  const auto policy = std::find(keys.begin(), keys.end(), "policy") - keys.begin();
+  const auto backfill = std::find(keys.begin(), keys.end(), "backfill") - keys.begin();
+  const auto size = static_cast<std::ptrdiff_t>(keys.size());
+  if (policy == size || backfill == size) return false;
+  keys.erase(keys.begin() + backfill);
+  for (GridRun& run : runs) {
+    std::string& name = run.values[static_cast<std::size_t>(policy)];
+    const std::string& method = run.values[static_cast<std::size_t>(backfill)];
+    if (end_of_policy(name) == name.size() && !method.empty()) name += "+" + method;
+    run.values.erase(run.values.begin() + backfill);
+  }
+  return true;
+}
+
+std::vector<GridComparison> compare_by_setting(const std::vector<std::string>& keys, const std::vector<GridRun>& runs) {
   Ordered<Ordered<Repetitions>> settings;
   std::string reference;
   for (const GridRun& run : runs) {
@@ -240,6 +280,16 @@ std::vector<GridComparison> compare_grid(const std::vector<std::string>& keys, c
   }
   for (const char* figure : grid_figures) correct(comparisons, figure);
   return comparisons;
+}
+
+}  // namespace
+
+std::vector<GridComparison> compare_grid(const std::vector<std::string>& keys, const std::vector<GridRun>& runs) {
+  std::vector<GridComparison> comparisons = compare_by_setting(keys, runs);
+  if (!comparisons.empty()) return comparisons;
+  std::vector<std::string> joined_keys = keys;
+  std::vector<GridRun> joined_runs = runs;
+  return join_backfill(joined_keys, joined_runs) ? compare_by_setting(joined_keys, joined_runs) : comparisons;
 }
 
 std::string grid_comparison_csv(const std::vector<GridComparison>& comparisons) {

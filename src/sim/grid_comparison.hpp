@@ -62,7 +62,9 @@ inline constexpr std::string_view too_few_seeds_differ = "too few seeds differ";
 /// Pairs over the seeds of one window, which are independent: sign_flip_test(), whose verdict it is, and Wilcoxon's
 /// test, from least_test_blocks seeds on. Over several windows of a trace, which are not: a pair is a
 /// window, its seeds averaged, with paired_intervals() and blocked_signed_rank(). In the order of settings, contestants
-/// and figures; empty where the policy does not vary.
+/// and figures; empty where the policy does not vary. `backfill` is a setting or, where no two policies share one, a
+/// part of the policy's name. Over seeds the verdict is better or worse
+/// only where p_holm is at most 0.05 too.
 std::vector<GridComparison> compare_grid(const std::vector<std::string>& keys, const std::vector<GridRun>& runs);
 
 /// A row a comparison, in full precision.

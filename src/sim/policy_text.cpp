@@ -131,6 +131,19 @@ std::string policy_json(const PolicyRegistry& registry, const PolicyInfo& policy
 
 std::string backfill_json(const BackfillInfo& way) { return json_text(row_json(way)); }
 
+std::string canonical_text(const PolicySpec& policy, const PolicyRegistry& registry) {
+  const auto row = registry.find(policy.name);
+  const bool is_alias = row && std::count((*row)->aliases.begin(), (*row)->aliases.end(), policy.name) > 0;
+  std::string text = is_alias ? (*row)->name : policy.name;
+  std::string parameters;
+  for (const auto& [name, value] : policy.given) {
+    parameters += (parameters.empty() ? "" : ",") + name + "=" + value_text(value);
+  }
+  if (!parameters.empty()) text += "{" + parameters + "}";
+  for (const PolicySpec& backfill : policy.backfill) text += "+" + canonical_text(backfill, registry);
+  return text;
+}
+
 std::string policy_list_text(const PolicyRegistry& registry) {
   std::size_t width = 0;
   for (const PolicyInfo& policy : registry.rows()) width = std::max(width, policy.name.size());

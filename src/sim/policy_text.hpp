@@ -12,6 +12,10 @@ namespace gpusched {
 /// One line a policy, and one a way of backfilling.
 std::string policy_list_text(const PolicyRegistry& registry);
 
+/// The policy as everyone would write it: by its first name, parameters in the order of the alphabet, no empty braces.
+/// Policies of one such text are the same policy.
+std::string canonical_text(const PolicySpec& policy, const PolicyRegistry& registry);
+
 /// Everything about one policy, its parameters with defaults and ranges.
 std::string policy_text(const PolicyInfo& policy);
 

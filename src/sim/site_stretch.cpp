@@ -11,6 +11,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/burst/router_table.hpp"
 #include "src/policies/seam/policy_failure.hpp"
+#include "src/sim/metric_table.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched {
@@ -156,8 +157,13 @@ Metrics metrics_of(const Federation& federation, const SiteStretch& stretch) {
   add_gpu_time_of_sites(federation, time, metrics);
   if (counts_costs) metrics.kills = kills;
   if (cancelled > 0) metrics.policy_cancelled_jobs = cancelled;
-  if (first == 0 && end == jobs.size()) add_accounts(federation, stretch.sites, metrics);
+  if (first == jobs.in_front() && end == jobs.size()) add_accounts(federation, stretch.sites, metrics);
   add_deadlines(federation, jobs, stretch.measured, metrics);
+  std::vector<const Engine*> engines;
+  for (SiteId site = 0; site < federation.site_count(); ++site) engines.push_back(&federation.engine(site));
+  const AllRequests requests = figures_of_all_requests(engines);
+  metrics.slo_attainment = requests.slo_attainment;
+  metrics.p99_latency_s = requests.p99_latency_s;
   for (SiteId site = 0; site < federation.site_count(); ++site) metrics.events += federation.engine(site).events_seen();
   return metrics;
 }
@@ -187,7 +193,7 @@ JobLog job_log_of(const Federation& federation, const SiteStretch& stretch, cons
     const JobId job{i};
     if (is_cancelled(federation, job)) continue;
     const RoutedOutcome outcome(federation, job);
-    log.job.push_back(i);
+    log.job.push_back(i - stretch.jobs->in_front());
     log.jct_s.push_back(to_seconds(outcome.jct));
     log.wait_s.push_back(to_seconds(outcome.wait));
     log.slowdown.push_back(outcome.slowdown);
@@ -199,7 +205,8 @@ JobLog job_log_of(const Federation& federation, const SiteStretch& stretch, cons
 
 // Why the run ended, where not all jobs did.
 std::string why_ended(FederationEnd end, const Federation& federation, const JobTable& jobs) {
-  const std::string left = std::to_string(jobs.size() - federation.finished()) + " jobs";
+  const std::string left =
+      std::to_string(jobs.size() - federation.finished()) + (jobs.replicas() == 0 ? " jobs" : " jobs and replicas");
   switch (end) {
     case FederationEnd::waits: return "left " + left + " waiting for ever";
     case FederationEnd::goes_on: return "leaves " + left + " unfinished for ever";
@@ -233,6 +240,7 @@ Result<std::vector<SiteSetup>> setups_of(const SiteStretch& stretch, const Polic
                      .options = options,
                      .inputs = {.failures = given(stretch.sites.failures[site]),
                                 .power = given(stretch.sites.powers[site]),
+                                .services = given(stretch.sites.services),
                                 .kill_at_limit = stretch.kill_at_limit}});
   }
   return sites;
@@ -255,11 +263,13 @@ Result<void> check_at_sites(const SiteStretch& stretch, const PolicyRegistry& re
   return {};
 }
 
-SitesOfRun sites_of_slice(const SitesOfRun& sites, std::uint32_t first, std::uint32_t count) {
+SitesOfRun sites_of_slice(const SitesOfRun& sites, std::uint32_t first, const JobTable& slice) {
   SitesOfRun part = sites;
   if (part.world.jobs.empty()) return part;
-  const auto begin = sites.world.jobs.begin() + static_cast<std::ptrdiff_t>(first);
-  part.world.jobs.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  const auto begin = sites.world.jobs.begin();
+  const std::ptrdiff_t replicas = slice.in_front(), from = first;
+  part.world.jobs.assign(begin, begin + replicas);
+  part.world.jobs.insert(part.world.jobs.end(), begin + from, begin + from + slice.size() - replicas);
   return part;
 }
 
@@ -297,9 +307,7 @@ Result<void> check_conditions_of_sites(const ConditionOptions& options) {
   const FieldTable rows = condition_table(given), plain = condition_table(defaults);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string& path = rows[i].path;
-    if (path.starts_with("preemption.") || path == "kill_at_limit") continue;
-    if (path == "services" && !options.services.empty())
-      return bad_option(path, "is not taken beside sites; gpusched federate has services over them");
+    if (path.starts_with("preemption.") || path == "kill_at_limit" || path == "services") continue;
     const bool is_count = path == "placement" && options.placement == count_placement;
     if (is_count || (path != "placement" && field_json(rows[i]) != field_json(plain[i])))
       return bad_option(path, "is not taken beside sites, whose file says what each of them has");
@@ -322,6 +330,7 @@ std::string lacks_site_figure(const std::string& name, const SitesOfRun& sites, 
                                                     "deadline_miss_rate",
                                                     "avg_tardiness_s"};
   if (std::find(always.begin(), always.end(), name) != always.end()) return {};
+  if (is_service_figure(name)) return lacks_service_figure(name, sites.services);
   const bool is_account = name == "cost_usd" || name == "energy_kwh" || name == "carbon_kg";
   if (!is_account) return name + " is not known over several sites";
   if (!measures_all) return name + " is known where all jobs are measured";

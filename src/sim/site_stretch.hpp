@@ -26,11 +26,12 @@ struct SiteStretch {
   MeasureWindow measured = {};
 };
 
-/// Of the sites of a whole table those of its jobs [first, first + count).
-SitesOfRun sites_of_slice(const SitesOfRun& sites, std::uint32_t first, std::uint32_t count);
+/// Of the sites of a whole table those of the jobs of its slice from `first` on (JobTable::slice).
+SitesOfRun sites_of_slice(const SitesOfRun& sites, std::uint32_t first, const JobTable& slice);
 
 /// Metrics are of the measured jobs: GPU time on sites that are not unlimited, energy, carbon (of networks, too) and
-/// money (egress, GPUs, electricity) of the whole run where all are measured. Errors: policy or router cannot be made.
+/// money (egress, GPUs, electricity) of the whole run where all are measured, and all requests of services. Errors:
+/// policy or router cannot be made.
 Result<StretchRun> run_at_sites(const SiteStretch& stretch, const PolicyRegistry& registry, const StretchOptions& how);
 
 /// What run_at_sites() would refuse.

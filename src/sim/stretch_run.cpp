@@ -82,12 +82,12 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
   const JobTable jobs = trace.slice(stretch.first, stretch.warm_up + stretch.jobs);
   if (options.sites != nullptr) {
     return run_at_sites({.jobs = &jobs,
-                         .sites = sites_of_slice(*options.sites, stretch.first, jobs.size()),
+                         .sites = sites_of_slice(*options.sites, stretch.first, jobs),
                          .policy = contestant_spec(registry, policy, options, jobs),
                          .router = routed_policy(policy.text).router,
                          .engine = options.engine,
                          .kill_at_limit = options.conditions.kill_at_limit,
-                         .measured = {.first = stretch.warm_up, .count = stretch.jobs}},
+                         .measured = {.first = jobs.in_front() + stretch.warm_up, .count = stretch.jobs}},
                         registry, how);
   }
   const std::uint32_t replicas = jobs.in_front();

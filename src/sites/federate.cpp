@@ -12,9 +12,7 @@
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/sim/run_fields.hpp"
 #include "src/sim/scenario.hpp"
-#include "src/world/fit_to_cluster.hpp"
 #include "src/world/run_input.hpp"
-#include "src/world/service_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -60,25 +58,6 @@ Result<void> pool(SitesOfRun& sites) {
     }
     cluster = cluster.pooled();
   }
-  return {};
-}
-
-// Reads services, of which the table gets the replicas; then sites anew, which are made for that table.
-Result<void> add_services(const FederateOptions& options, FederateInput& input) {
-  if (options.services.empty()) return {};
-  auto found = read_services_over_sites(options.services, input.trace.jobs, input.sites.world, options.seed);
-  if (!found) return Unexpected{found.error()};
-  auto sites = read_sites(options.sites, options.trace, input.trace.jobs, options.seed);
-  if (!sites) return Unexpected{sites.error()};
-  input.sites = *std::move(sites);
-  input.sites.world.services = std::move(found->services);
-  input.services = std::move(found->model);
-  for (const ServiceSpec& service : input.services.services) {
-    for (std::uint32_t row = service.first_row; row < service.first_row + service.most; ++row)
-      input.sites.world.jobs[row].home = service.engine;
-  }
-  input.sites.files.push_back(options.services);
-  for (std::string& file : files_of_services(options.services)) input.sites.files.push_back(std::move(file));
   return {};
 }
 
@@ -131,7 +110,7 @@ std::string first_left(const FederateInput& input, const Federation& federation)
 
 std::string why(FederationEnd end, const FederateInput& input, const Federation& federation) {
   const std::uint32_t rows = input.trace.jobs.size() - federation.finished();
-  const std::string left = std::to_string(rows) + (input.services.is_empty() ? " jobs" : " jobs and replicas");
+  const std::string left = std::to_string(rows) + (input.sites.services.is_empty() ? " jobs" : " jobs and replicas");
   switch (end) {
     case FederationEnd::waits: return "left " + left + " waiting for ever" + first_left(input, federation);
     case FederationEnd::goes_on: return "leaves " + left + " unfinished for ever" + first_left(input, federation);
@@ -232,10 +211,10 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   input.trace = *std::move(trace);
   if (input.trace.jobs.size() == 0)
     return Unexpected{Error{.message = "no jobs are left to run", .file = options.trace}};
-  auto sites = read_sites(options.sites, options.trace, input.trace.jobs, options.seed);
+  const SiteFiles files{.sites = options.sites, .services = options.services, .trace = options.trace};
+  auto sites = read_served_sites(files, input.trace.jobs, options.seed);
   if (!sites) return Unexpected{sites.error()};
   input.sites = *std::move(sites);
-  if (auto done = add_services(options, input); !done) return Unexpected{done.error()};
   for (const PolicySpec& router : input.routers) {
     auto made = make_router(router, {.world = &input.sites.world, .seed = options.seed});
     if (!made) return Unexpected{in_option("routers", made.error())};
@@ -245,14 +224,7 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   if (counts) {
     if (auto done = pool(input.sites); !done) return Unexpected{done.error()};
   }
-  if (auto done = check_room_at_sites(input.services, input.sites.world.services, input.trace.jobs,
-                                      input.sites.clusters, options.services);
-      !done) {
-    return Unexpected{done.error()};
-  }
-  if (auto done = check_fits_a_site(input.trace.jobs, input.sites.clusters, input.sites.world, options.trace); !done) {
-    return Unexpected{done.error()};
-  }
+  if (auto done = check_fits_sites(input.sites, files, input.trace.jobs); !done) return Unexpected{done.error()};
   input.options.preemption = options.conditions.preemption;
   input.options.seed = options.seed;
   input.kill_at_limit = options.conditions.kill_at_limit;
@@ -286,7 +258,7 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
                      .options = options,
                      .inputs = {.failures = given(input.sites.failures[site]),
                                 .power = given(input.sites.powers[site]),
-                                .services = given(input.services),
+                                .services = given(input.sites.services),
                                 .kill_at_limit = input.kill_at_limit}});
   }
   run.logs.resize(sites.size(), RunLog(MeasureWindow{}));

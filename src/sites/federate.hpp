@@ -57,7 +57,6 @@ std::string federate_schema();
 struct FederateInput {
   Trace trace;
   SitesOfRun sites;
-  ServiceModel services;  ///< at their sites
   PolicySpec policy;
   std::vector<PolicySpec> routers;
   EngineOptions options;

@@ -250,7 +250,7 @@ Json services_json_of(const FederateInput& input, const RouterRun& run) {
 
 // A line for each router, service and site.
 std::string services_table_of(const FederateInput& input, const std::vector<RouterRun>& runs, const TextStyle& style) {
-  if (input.services.is_empty()) return {};
+  if (input.sites.services.is_empty()) return {};
   TextTable table({"router", "service", "site", "requests", "lost", "mean ms", "p99 ms", "in time", "repl.", "GPU-h"},
                   3);
   const auto add = [&](const RouterRun& run, const std::string& site, const ServiceFigures& of) {
@@ -409,7 +409,7 @@ Result<void> write_router_files(OutputFolder& folder, const FederateInput& input
   } else if (auto done = folder.write(place + "services.csv", services_csv_of(input, run)); !done) {
     return done;
   }
-  if (!input.services.lists_requests) {
+  if (!input.sites.services.lists_requests) {
     folder.leave_out(place + "requests.csv");
   } else if (auto done = folder.write(place + "requests.csv", requests_csv_of(input, run)); !done) {
     return done;

@@ -430,20 +430,45 @@ std::string sweep_cell(const Json& point, const std::string& path) {
   return entry->is_number_float() ? exact_number(entry->get<double>()) : entry->dump();
 }
 
+namespace {
+
+constexpr const char* any_parameter = "^parameters\\..+$";
+
+Json axis_of(Json value, bool numbers) {
+  Json list = {{"type", "array"}, {"minItems", 1}, {"items", std::move(value)}};
+  return numbers ? Json{{"anyOf", {std::move(list), {{"$ref", "#/$defs/range"}}}}} : list;
+}
+
+}  // namespace
+
+std::string key_pattern(const std::string& key) {
+  std::string pattern = "^";
+  for (const char c : key) pattern += c == '.' ? std::string("\\.") : std::string(1, c);
+  return pattern + "$";
+}
+
+Json no_other_keys() { return {{"not", Json::object()}}; }
+
 std::string sweep_schema() {
   SweepPoint point;
   Sweep sweep;
   const FieldTable fields = sweep_fields(point);
   Json base =
       Json::parse(fields_schema(fields, "", "What every run has: keys of a replay's file, and those of a sweep."));
-  for (const char* key : {"$schema", "title", "additionalProperties"}) base.erase(key);  // keys may have dots too
+  for (const char* key : {"$schema", "title"}) base.erase(key);
   base["properties"].erase("$schema");
   base["properties"]["parameters"] = {{"type", "object"},
                                       {"description", "parameters of the policy, beside those it names"}};
+  const Json parameter = {{"type", {"number", "string", "boolean", "array"}}};
+  for (const Field& field : fields) {  // keys may have dots too
+    if (field.path.find('.') != std::string::npos)
+      base["patternProperties"][key_pattern(field.path)] = field_schema(field);
+  }
+  base["patternProperties"][any_parameter] = parameter;
+  base["additionalProperties"] = no_other_keys();
   Json axes = Json::object();
   const auto add_axis = [&](const std::string& key, Json value, bool numbers) {
-    Json list = {{"type", "array"}, {"minItems", 1}, {"items", std::move(value)}};
-    axes[key] = numbers ? Json{{"anyOf", {std::move(list), {{"$ref", "#/$defs/range"}}}}} : std::move(list);
+    axes[key] = axis_of(std::move(value), numbers);
   };
   const auto is_number = [](const Json& value) {
     return value.contains("type") && (value["type"] == "number" || value["type"] == "integer");
@@ -465,7 +490,9 @@ std::string sweep_schema() {
   schema["properties"]["base"] = std::move(base);
   schema["properties"]["grid"] = {{"type", "object"},
                                   {"description", "Lists of values, or from, to and step; all combinations are run."},
-                                  {"properties", std::move(axes)}};
+                                  {"properties", std::move(axes)},
+                                  {"patternProperties", {{any_parameter, axis_of(parameter, true)}}},
+                                  {"additionalProperties", no_other_keys()}};
   schema["properties"]["list"] = {{"type", "array"},
                                   {"minItems", 1},
                                   {"description", "Sets of values; each is run with all combinations of the grid."},

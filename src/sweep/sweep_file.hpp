@@ -91,6 +91,13 @@ Json sweep_point_json(const SweepPoint& point);
 /// What stands under `path` in sweep_point_json(), as text; empty for a parameter that the run does not give.
 std::string sweep_cell(const Json& point, const std::string& path);
 
+/// The regular expression of a schema's patternProperties that this key alone satisfies.
+std::string key_pattern(const std::string& key);
+
+/// The additionalProperties of an object with patternProperties: what nothing satisfies. Beside `false` RapidJSON 1.1
+/// checks the value of a key that a pattern knows by the schema of the key before.
+Json no_other_keys();
+
 /// The JSON Schema (draft 2020-12) of such files; docs/sweep.schema.json is this text.
 std::string sweep_schema();
 

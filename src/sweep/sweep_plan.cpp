@@ -13,7 +13,10 @@
 #include "src/base/sha256.hpp"
 #include "src/conditions/run_conditions.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/learned/trained_model.hpp"
 #include "src/sim/manifest.hpp"
+#include "src/sim/policy_text.hpp"
+#include "src/sweep/sweep_trial.hpp"
 #include "src/world/cluster_reader.hpp"
 #include "src/world/sites_reader.hpp"
 #include "src/world/slurm_site.hpp"
@@ -77,14 +80,20 @@ class Planner {
  public:
   Planner(SweepPlan& plan, const PolicyRegistry& registry) : plan_(&plan), registry_(&registry) {}
 
-  Result<void> add(std::uint64_t i) {
+  Result<void> add(std::uint64_t i, SweepTrial* trial) {
     const auto point = plan_->sweep.point(i);
     if (!point) return Unexpected{point.error()};
     std::string contents;  // hashes of the files that the run reads
-    if (auto done = check(*point, contents); !done) {
+    std::string policy;
+    if (auto done = check(*point, contents, policy); !done) {
       return unexpected(point_name(plan_->sweep, *point) + ": " + done.error().to_string());
     }
     const Json values = sweep_point_json(*point);
+    if (trial != nullptr) {
+      if (auto noted = trial->note(*point, values, i); !noted) {
+        return unexpected(point_name(plan_->sweep, *point) + ": " + noted.error().to_string());
+      }
+    }
     const bool drawn = point->run.trace.starts_with(synthetic_prefix);
     const auto is_of_trace = [&](const std::string& path) {
       return path.starts_with("trace.") || (drawn && path == "seed");
@@ -98,7 +107,13 @@ class Planner {
     run.trace = trace_number_(part_of(values, is_of_trace));
     run.input =
         input_number_(part_of(values, [&](const auto& path) { return is_of_trace(path) || is_of_input(path); }));
-    const auto [place, is_new] = point_of_key_.emplace(run.key, i);
+    const auto is_of_others = [](const std::string& path) {
+      return path != "policy" && !path.starts_with("parameters.");
+    };
+    // A search tells its candidates apart by their texts.
+    const std::string meaning =
+        trial == nullptr ? run.key : sha256_text(part_of(values, is_of_others) + policy + "\n" + contents);
+    const auto [place, is_new] = point_of_meaning_.emplace(meaning, i);
     if (!is_new) {
       return unexpected("run " + std::to_string(i + 1) + " is run " + std::to_string(place->second + 1) +
                         " once more: " + point_name(plan_->sweep, *point));
@@ -108,7 +123,8 @@ class Planner {
   }
 
  private:
-  Result<void> check(const SweepPoint& point, std::string& contents) {
+  // `contents` and `policy` are what the run reads, and its policy as everyone would write it.
+  Result<void> check(const SweepPoint& point, std::string& contents, std::string& policy) {
     const Scenario& run = point.run;
     if (run.trace == "-") {
       return Unexpected{Error{.message = "expected a file: a sweep that goes on later must read the trace again",
@@ -137,16 +153,21 @@ class Planner {
     const auto site = read_slurm_site(run.slurm_conf, run.slurm_qos);
     if (!site) return Unexpected{site.error()};
     for (std::string& file : site->files()) names.push_back(std::move(file));
-    names.insert(names.end(), checked->begin(), checked->end());
+    names.insert(names.end(), checked->files.begin(), checked->files.end());
+    policy = checked->text;
     for (const std::string& file : existing_files(names)) {
       if (auto done = add_file(file, contents); !done) return done;
     }
     return {};
   }
 
-  // The files that the policy reads.
-  Result<std::vector<std::string>> check_policy(const Scenario& run) {
-    const auto [place, is_new] = policy_files_.try_emplace({run.policies.front(), run.backfill});
+  struct CheckedPolicy {
+    std::string text;                // canonical_text()
+    std::vector<std::string> files;  // that it reads
+  };
+
+  Result<CheckedPolicy> check_policy(const Scenario& run) {
+    const auto [place, is_new] = checked_policies_.try_emplace({run.policies.front(), run.backfill});
     if (!is_new) return place->second;
     const auto specs = parse_contestants(*registry_, run.policies);
     if (!specs) return Unexpected{specs.error()};
@@ -155,7 +176,10 @@ class Planner {
       return Unexpected{backfill.error()};
     }
     if (const auto checked = check_parameters(*registry_, specs->front()); !checked) return Unexpected{checked.error()};
-    return place->second = files_of_policies(*specs, *registry_);
+    if (specs->front().name.starts_with("rl:")) {
+      if (const auto model = load_model(specs->front().name.substr(3)); !model) return Unexpected{model.error()};
+    }
+    return place->second = {canonical_text(specs->front(), *registry_), files_of_policies(*specs, *registry_)};
   }
 
   Result<void> add_file(const std::string& path, std::string& contents) {
@@ -173,10 +197,10 @@ class Planner {
   SweepPlan* plan_;
   const PolicyRegistry* registry_;
   Numbering trace_number_, input_number_;
-  std::unordered_map<std::string, std::uint64_t> point_of_key_;
+  std::unordered_map<std::string, std::uint64_t> point_of_meaning_;
   std::unordered_map<std::string, std::string> hashes_;  // by path
   std::set<std::string> known_clusters_;
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> policy_files_;  // by policy and backfilling
+  std::map<std::pair<std::string, std::string>, CheckedPolicy> checked_policies_;  // by policy and backfilling
 };
 
 }  // namespace
@@ -191,22 +215,24 @@ std::string point_name(const Sweep& sweep, const SweepPoint& point) {
   return text.empty() ? "policy " + point.policy : text;
 }
 
-Result<SweepPlan> plan_sweep(Sweep sweep, const PolicyRegistry& registry) {
+Result<SweepPlan> plan_sweep(Sweep sweep, const PolicyRegistry& registry, bool tries) {
   const BuildInfo build = build_info();
   SweepPlan plan{.sweep = std::move(sweep),
                  .runs = {},
                  .files = {},
                  .program = std::string(build.version) + " " + std::string(build.git_commit)};
   Planner planner(plan, registry);
+  SweepTrial trial;
+  const auto refused = [&](Error error) {
+    error.file = plan.sweep.file + (error.file.empty() ? "" : ": " + error.file);
+    return Unexpected{std::move(error)};
+  };
   const std::uint64_t count = plan.sweep.size();
   plan.runs.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    auto added = planner.add(i);
-    if (added) continue;
-    Error error = added.error();
-    error.file = plan.sweep.file + (error.file.empty() ? "" : ": " + error.file);
-    return Unexpected{error};
+    if (auto added = planner.add(i, tries ? &trial : nullptr); !added) return refused(added.error());
   }
+  if (auto tried = trial.carry_out(plan.sweep, registry); !tried) return refused(tried.error());
   return plan;
 }
 

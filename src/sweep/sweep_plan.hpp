@@ -33,8 +33,8 @@ struct SweepPlan {
 };
 
 /// Works out every run. Errors: a trace that cannot be read, a cluster or policy that does not exist, a policy that
-/// cannot be backfilled so, a run that stands for the same as another.
-Result<SweepPlan> plan_sweep(Sweep sweep, const PolicyRegistry& registry);
+/// cannot be backfilled so, a run that stands for the same as another; with `tries` also what SweepTrial refuses.
+Result<SweepPlan> plan_sweep(Sweep sweep, const PolicyRegistry& registry, bool tries = true);
 
 /// "policy srtf, seed 1": what varies, for people.
 std::string point_name(const Sweep& sweep, const SweepPoint& point);

@@ -37,11 +37,14 @@ bool fits_clock(const JobTable& jobs, double arrival_scale) {
          to_seconds(end_of_time);
 }
 
+// Every job, at the trace's own rate.
+bool runs_all(const SweepPoint& point) { return point.first_job == 0 && point.jobs == 0 && point.load == 1; }
+
 }  // namespace
 
-Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
-  const std::uint32_t size = trace.jobs.size();
-  if (point.first_job == 0 && point.jobs == 0 && point.load == 1) return trace;
+Result<JobTable> part_of_jobs(const JobTable& jobs, const SweepPoint& point) {
+  const std::uint32_t size = jobs.size();
+  if (runs_all(point)) return jobs;
   if (point.load != 1 && !point.run.conditions.changes.empty()) {
     return bad_window("load", "expected 1 beside changes, whose times it would not move");
   }
@@ -51,11 +54,18 @@ Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
                                     std::to_string(point.first_job + std::max<std::uint64_t>(count, 1) - 1) + " of " +
                                     std::to_string(size) + ", counted from 0");
   }
-  if (point.load < 1 && !fits_clock(trace.jobs, 1 / point.load)) {
+  if (point.load < 1 && !fits_clock(jobs, 1 / point.load)) {
     return bad_window("load", "is so low that submissions reach beyond the clock");
   }
-  trace.jobs =
-      trace.jobs.slice(static_cast<std::uint32_t>(point.first_job), static_cast<std::uint32_t>(count), 1 / point.load);
+  return jobs.slice(static_cast<std::uint32_t>(point.first_job), static_cast<std::uint32_t>(count), 1 / point.load);
+}
+
+Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
+  if (runs_all(point)) return trace;
+  auto jobs = part_of_jobs(trace.jobs, point);
+  if (!jobs) return Unexpected{jobs.error()};
+  trace.jobs = *std::move(jobs);
+  const std::uint32_t count = trace.jobs.size();
   trace.report.notes.push_back("a sweep ran " + counted(count, "job") + " from number " +
                                std::to_string(point.first_job) + " on, at " + exact_number(point.load) +
                                " times the arrival rate of the trace");
@@ -120,22 +130,23 @@ Result<SweepResult> PointRunner::carry_out(std::uint64_t number) {
 }
 
 Result<SweepResult> PointRunner::carry_out_at_sites(const SweepPoint& point, const PlannedRun& planned) {
-  const auto trace = point_jobs(traces_->at(planned.trace), point);
+  auto trace = point_jobs(traces_->at(planned.trace), point);
   if (!trace) return Unexpected{trace.error()};
-  const JobTable& jobs = trace->jobs;
+  JobTable& jobs = trace->jobs;
   const Scenario& run = point.run;
-  auto sites = read_fitting_sites(point.sites, run.trace, jobs, run.seed);
+  auto sites = read_fitting_sites({.sites = point.sites, .services = run.conditions.services, .trace = run.trace}, jobs,
+                                  run.seed);
   if (!sites) return Unexpected{sites.error()};
   auto policies = parse_contestants(*registry_, run.policies);
   if (!policies) return Unexpected{policies.error()};
   const auto backfill = default_backfill(*registry_, run.backfill, *policies);
   if (!backfill) return Unexpected{backfill.error()};
   if (*backfill) backfill_by_default(*registry_, **backfill, *policies);
-  const auto warm_up = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.warmup_jobs, jobs.size()));
-  const std::uint64_t measured = run.measure_jobs > 0 ? run.measure_jobs : jobs.size() - warm_up;
-  if (measured == 0 || measured > jobs.size() - warm_up)
-    return bad_window("measure", "asks for more jobs than there are");
-  const MeasureWindow window{.first = warm_up, .count = static_cast<std::uint32_t>(measured)};
+  const std::uint32_t own = jobs.size() - jobs.in_front();
+  const auto warm_up = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.warmup_jobs, own));
+  const std::uint64_t measured = run.measure_jobs > 0 ? run.measure_jobs : own - warm_up;
+  if (measured == 0 || measured > own - warm_up) return bad_window("measure", "asks for more jobs than there are");
+  const MeasureWindow window{.first = jobs.in_front() + warm_up, .count = static_cast<std::uint32_t>(measured)};
   const auto begin = std::chrono::steady_clock::now();
   const auto ended = run_at_sites({.jobs = &jobs,
                                    .sites = *std::move(sites),

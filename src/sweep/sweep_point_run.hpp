@@ -46,5 +46,7 @@ class PointRunner {
 /// The jobs that `point` runs of those that were read: its window of them, at its load. Errors: the window reaches
 /// beyond the last job; a load beside changes of jobs, whose times it would not move.
 Result<Trace> point_jobs(Trace trace, const SweepPoint& point);
+/// The same of a table of jobs.
+Result<JobTable> part_of_jobs(const JobTable& jobs, const SweepPoint& point);
 
 }  // namespace gpusched

@@ -261,6 +261,10 @@ Result<std::optional<SweepStore>> SweepStore::open_existing(const std::string& p
   if (!std::filesystem::exists(path, ignored)) return std::optional<SweepStore>{};
   auto state = State::open(path, SQLITE_OPEN_READONLY);
   if (!state) return Unexpected{state.error()};
+  // A sweep that was killed as it began leaves an empty file.
+  const auto table = (*state)->prepare("SELECT 1 FROM sqlite_master WHERE name = 'runs'", "read");
+  if (!table) return Unexpected{table.error()};
+  if (sqlite3_step(table->get()) == SQLITE_DONE) return std::optional<SweepStore>{};
   return std::optional<SweepStore>(SweepStore(*std::move(state)));
 }
 

@@ -17,6 +17,7 @@
 #include "src/world/fit_to_cluster.hpp"
 #include "src/world/power_fields.hpp"
 #include "src/world/power_reader.hpp"
+#include "src/world/service_reader.hpp"
 #include "src/world/signal_fields.hpp"
 #include "src/world/site_jobs.hpp"
 
@@ -353,11 +354,35 @@ Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace,
   return sites_from_json(*text, path, trace, jobs, seed);
 }
 
-Result<SitesOfRun> read_fitting_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
-                                      std::uint64_t seed) {
-  auto sites = read_sites(path, trace, jobs, seed);
+// The table gets the replicas; then sites are read anew, which are made for that table.
+Result<SitesOfRun> read_served_sites(const SiteFiles& files, JobTable& jobs, std::uint64_t seed) {
+  auto sites = read_sites(files.sites, files.trace, jobs, seed);
+  if (!sites || files.services.empty()) return sites;
+  auto found = read_services_over_sites(files.services, jobs, sites->world, seed);
+  if (!found) return Unexpected{found.error()};
+  sites = read_sites(files.sites, files.trace, jobs, seed);
   if (!sites) return sites;
-  if (auto fits = check_fits_a_site(jobs, sites->clusters, sites->world, trace); !fits) return Unexpected{fits.error()};
+  sites->world.services = std::move(found->services);
+  sites->services = std::move(found->model);
+  for (const ServiceSpec& service : sites->services.services) {
+    for (std::uint32_t row = service.first_row; row < service.first_row + service.most; ++row)
+      sites->world.jobs[row].home = service.engine;
+  }
+  sites->files.push_back(files.services);
+  for (std::string& file : files_of_services(files.services)) sites->files.push_back(std::move(file));
+  return sites;
+}
+
+Result<void> check_fits_sites(const SitesOfRun& sites, const SiteFiles& files, const JobTable& jobs) {
+  auto room = check_room_at_sites(sites.services, sites.world.services, jobs, sites.clusters, files.services);
+  if (!room) return room;
+  return check_fits_a_site(jobs, sites.clusters, sites.world, files.trace);
+}
+
+Result<SitesOfRun> read_fitting_sites(const SiteFiles& files, JobTable& jobs, std::uint64_t seed) {
+  auto sites = read_served_sites(files, jobs, seed);
+  if (!sites) return sites;
+  if (auto fits = check_fits_sites(*sites, files, jobs); !fits) return Unexpected{fits.error()};
   return sites;
 }
 

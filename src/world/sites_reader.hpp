@@ -11,6 +11,7 @@
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/data/power_model.hpp"
+#include "gpusched/serving/service_model.hpp"
 #include "gpusched/sites/site_world.hpp"
 
 namespace gpusched {
@@ -21,6 +22,7 @@ struct SitesOfRun {
   std::vector<Cluster> clusters = {};       ///< by SiteId; of an unlimited site cloud_for()
   std::vector<PowerModel> powers = {};      ///< by SiteId; empty ones: energy is not counted there
   std::vector<NodeFailures> failures = {};  ///< by SiteId
+  ServiceModel services = {};               ///< at their sites; where their requests are from, `world` says
   FederationOptions options = {};
   std::vector<std::string> files = {};  ///< that were read, the file itself first
   bool reads_trace = false;             ///< the trace itself says where jobs and data are
@@ -48,9 +50,19 @@ void leave_out_columns_of(const SitesOfRun& sites, std::vector<std::string>& lin
 Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
                               std::uint64_t seed);
 
-/// The same. Error, too: a job that fits no site.
-Result<SitesOfRun> read_fitting_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
-                                      std::uint64_t seed);
+/// Which files say what there is over several sites.
+struct SiteFiles {
+  std::string sites;     ///< as read_sites() takes it
+  std::string services;  ///< as read_services_over_sites() takes it; empty: none
+  std::string trace;     ///< of the jobs
+};
+
+/// Reads sites, and the services over them, whose replicas come in front of `jobs` (JobTable::in_front).
+Result<SitesOfRun> read_served_sites(const SiteFiles& files, JobTable& jobs, std::uint64_t seed);
+/// Errors: a replica that fits nowhere at its site, a job that fits no site.
+Result<void> check_fits_sites(const SitesOfRun& sites, const SiteFiles& files, const JobTable& jobs);
+/// Both.
+Result<SitesOfRun> read_fitting_sites(const SiteFiles& files, JobTable& jobs, std::uint64_t seed);
 
 /// As read_sites(), from the text itself; `file` is for messages, and the folder of the files that it names.
 Result<SitesOfRun> sites_from_json(std::string_view text, const std::string& file, const std::string& trace,

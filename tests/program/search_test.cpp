@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched search as a user runs it: its files, resumption after kill -9, and that what it finds runs anywhere.
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "tests/program/stored_runs.hpp"
 
@@ -176,6 +178,60 @@ TEST_F(SearchProgram, TrainingsGoOnByHalvesAndTheirModelsRunAnywhere) {
   EXPECT_EQ(tables(out()), once);
 }
 
+// They begin with each window. More replicas keep more promises, and leave jobs fewer GPUs.
+TEST_F(SearchProgram, TheReplicasOfAServiceAreSearched) {
+  const auto service = [&](const std::string& most) {
+    return folder_.write("most" + most + ".json",
+                         R"({"services": [{"name": "s", "requests": {"rate_per_s": 20, "duration_s": 2000},
+      "serves": {"mean_s": 0.7}, "promise": {"part": 0.9, "within_s": 2}, "replica": {"gpus": 1}, "least": 1, "most": )" +
+                             most + "}]}");
+  };
+  const std::string few = service("12"), many = service("30");
+  const std::string search = file(R"({"base": {"trace": "synthetic:philly:600", "cluster": "8x8", "oversize": "drop",
+      "services": ")" + few + R"("}, "compare": ["fifo"], "objectives": ["avg_jct_s", "slo_attainment"],
+      "windows": {"jobs": 60, "train": 2, "held_out": 2}, "population": 8, "generations": 1,
+      "policies": [{"policy": "fifo", "parameters": {"base.services": {"choices": [")" +
+                                  few + "\", \"" + many + R"("]}}}]})");
+  ASSERT_EQ(run("search " + search + " --out " + out()).code, 0);
+  std::map<std::string, double> promises;
+  for (const auto& row : rows_of(bytes_of(out() + "/candidates.csv"))) {
+    EXPECT_EQ(row.at("message"), "");
+    promises[row.at("policy")] = std::stod(row.at("train_slo_attainment"));
+  }
+  ASSERT_EQ(promises.size(), 2u);
+  EXPECT_LT(promises.begin()->second, promises.rbegin()->second);  // by name: 12, 30
+}
+
+// What a candidate's conditions name is read before anything runs.
+TEST_F(SearchProgram, AConditionThatCannotBeReadIsRefused) {
+  const auto with = [&](const std::string& policies) {
+    return "search " +
+           file(
+               R"({"base": {"trace": "synthetic:philly:600", "cluster": "8x8", "oversize": "drop"}, "compare": ["fifo"],
+      "objectives": ["avg_jct_s", "p99_wait_s"], "windows": {"jobs": 40}, "policies": )" +
+               policies + "}") +
+           " --out " + out();
+  };
+  expect_refused(with(R"([{"policy": "las", "parameters": {"quantum_gpu_s": {"from": 60, "to": 600},
+      "base.failures.file": {"choices": ["nofile.json", "none.json"]}}}])"),
+                 "/policies/0/parameters/base.failures.file: ");
+  expect_refused(with(R"([{"policy": "rl:nofolder", "parameters": {"base.seed": {"choices": [1, 2]}}}])"),
+                 "/policies/0: nofolder/model.json: cannot be opened");
+  EXPECT_FALSE(std::filesystem::exists(out() + "/search.sqlite"));
+}
+
+TEST_F(SearchProgram, ASignalLeavesTablesAsFarAsItGot) {
+  const pid_t child = start("search " + small_search() + " --generations 3000 --out " + out());
+  ASSERT_TRUE(comes_true([&] { return stored() >= 40; }));
+  ASSERT_EQ(::kill(child, SIGINT), 0);
+  EXPECT_EQ(end_of(child), 130);
+  const auto candidates = rows_of(bytes_of(out() + "/candidates.csv"));
+  EXPECT_FALSE(candidates.empty());
+  for (const auto& row : candidates) EXPECT_NE(row.at("train_avg_jct_s") + row.at("message"), "") << row.at("policy");
+  EXPECT_TRUE(std::filesystem::exists(out() + "/generations.csv"));
+  EXPECT_EQ(json::parse(bytes_of(out() + "/manifest.json"))["interrupted"], true);
+}
+
 TEST_F(SearchProgram, WhatCannotBeginIsRefusedInOneLine) {
   const std::string search = small_search();
   expect_refused("search", "FILE is required");
@@ -219,6 +275,8 @@ TEST_F(SearchProgram, WhatCannotBeginIsRefusedInOneLine) {
   expect_refused(with(R"("cluster": "8y8")", two, R"("fifo")"), "8y8");
   expect_refused(with(cluster, two, R"("fifo", "fifoo")"), "/compare: ");
   expect_refused(with(cluster, two, R"("fifo", "fifo")"), "/compare: ");
+  expect_refused(with(cluster, two, R"("rl:nofolder")"), "/compare: nofolder/model.json: cannot be opened");
+  expect_refused(with(cluster + R"(, "power": "nofile.json")", two, R"("fifo")"), "/base: ");
   expect_refused(with(cluster + R"(, "placment": "count")", two, R"("fifo")"), "/base/placment: unknown key");
   expect_refused(with(cluster + R"(, "load": 0)", two, R"("fifo")"), "/base/load");
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "src/search/candidate_runs.hpp"
+#include "src/search/policy_search.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/json_schema.hpp"
 
@@ -66,6 +67,55 @@ TEST(SearchFile, AGenomeStandsForConditionsToo) {
   EXPECT_EQ(parts.conditions, Json::parse(R"({"trials": "b.json", "preemption": {"restart_s": 60}})"));
   EXPECT_EQ(parts_of_candidate("fifo").policy, "fifo");
   EXPECT_TRUE(parts_of_candidate("fifo").conditions.empty());
+}
+
+// What stands behind "with" has the type that the key takes: "8" of a cluster is a text, a seed stays whole.
+TEST(SearchFile, ConditionsKeepTheirTypes) {
+  const auto search =
+      read(text_with(R"([{"policy": "las", "parameters": {"base.seed": {"choices": [1, 9007199254740995]},
+      "base.cluster": {"choices": ["8", "1e3"]}}}])"));
+  ASSERT_TRUE(search) << search.error().to_string();
+  const CandidateSpace space(search->policies);
+  const std::string text = space.policy(space.decode(Genome{1, 0}));
+  EXPECT_EQ(text, "las with seed=9007199254740995 and cluster=8");
+  EXPECT_EQ(parts_of_candidate(text).conditions.dump(), R"({"seed":9007199254740995,"cluster":"8"})");
+  EXPECT_EQ(parts_of_candidate("las with seed=1e+06").conditions.dump(), R"({"seed":1000000})");
+  const auto range = read(text_with(R"([{"policy": "las", "parameters": {"base.seed":
+      {"from": 1, "to": 5, "integer": true}}}])"));
+  ASSERT_TRUE(range) << range.error().to_string();
+  EXPECT_EQ(parts_of_candidate("las with seed=5").conditions.dump(), R"({"seed":5})");
+}
+
+TEST(SearchFile, ErrorsOfConditionsNameTheirPlace) {
+  const auto with = [](const std::string& parameters) {
+    return error_of(text_with(R"([{"policy": "fifo", "parameters": {"base.seed": {"choices": [1, 2]}}},
+        {"policy": "las", "parameters": )" +
+                              parameters + "}]"));
+  };
+  const std::string place = "s.json: /policies/1/parameters/";
+  EXPECT_EQ(with(R"({"base.seed": {"choices": [1, 1.5]}})"),
+            place + "base.seed/choices/1: expected a whole number, 0 or more, not 1.5");
+  EXPECT_EQ(with(R"({"base.seed": {"from": 1, "to": 5}})"),
+            place + "base.seed: takes whole numbers: expected \"integer\": true");
+  EXPECT_EQ(with(R"({"base.load": {"from": 0, "to": 5}})"),
+            place + "base.load: expected a number from 0.001 to 1000, not 0.0");
+  EXPECT_EQ(with(R"({"base.clutser": {"choices": ["8", "9"]}})"),
+            place + "base.clutser: unknown key (did you mean 'cluster'?)");
+  EXPECT_EQ(with(R"({"base.backfill": {"choices": ["easy", "none"]}})"),
+            place + "base.backfill: name it in each policy, as weighted+easy: what is found must run as it is");
+}
+
+TEST(SearchFile, ASearchInWhichAllFailSaysWhy) {
+  SearchOutcome outcome;
+  EXPECT_EQ(why_all_failed(outcome), "");
+  for (const char* policy : {"las", "saf"}) {
+    outcome.candidates.push_back({.policy = policy,
+                                  .description = policy,
+                                  .train = {.means = {}, .failure = std::string(policy) + " never ends"}});
+  }
+  EXPECT_EQ(why_all_failed(outcome), "every candidate failed; las: las never ends");
+  outcome.candidates.back().train = {.means = {1, 2}};
+  EXPECT_EQ(why_all_failed(outcome), "");
 }
 
 TEST(SearchFile, RoundingDoesNotLeaveTheRange) {
@@ -189,6 +239,10 @@ TEST(SearchFile, TheExamplesAreReadAndSatisfyTheSchema) {
     EXPECT_EQ(error_of(text), "none");
     EXPECT_EQ(test::schema_violation(text, "docs/search.schema.json"), "");
   }
+  std::string wrong = text_with(mixed);
+  EXPECT_EQ(test::schema_violation(wrong, "docs/search.schema.json"), "");
+  wrong.replace(wrong.find("cluster"), 7, "clutser");
+  EXPECT_NE(test::schema_violation(wrong, "docs/search.schema.json"), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/sim/evaluate.hpp"
 #include "src/sim/scenario.hpp"
 #include "tests/support/files.hpp"
 
@@ -68,6 +69,34 @@ TEST(EvaluateScenario, RefusesWhatItDoesNotKnow) {
             "x.json: /windows/jobs: expected a whole number, 0 to 1000000000, not 2000000000");
   EXPECT_EQ(refusal(R"({"windows": {"to": 1.5}})"), "x.json: /windows/to: expected a number from 0 to 1, not 1.5");
   EXPECT_THAT(refusal(R"({"figure": "avg_jtc_s"})"), HasSubstr("did you mean 'avg_jct_s'?"));
+}
+
+TEST(EvaluateScenario, APolicyCountsOnce) {
+  const auto refusal = [](std::vector<std::string> policies, std::vector<std::string> groups) {
+    EvaluateScenario scenario;
+    scenario.policies = std::move(policies);
+    scenario.groups = std::move(groups);
+    const auto lineup = lineup_of(scenario, PolicyRegistry::standard());
+    return lineup ? "" : lineup.error().to_string();
+  };
+  EXPECT_EQ(refusal({"fifo,sjf{estimate=history}"}, {"a=sjf,fifo"}), "");
+  EXPECT_EQ(refusal({"fifo,fifo{}"}, {}), "policies: fifo{} is given twice, as fifo too");
+  EXPECT_EQ(refusal({"fifo"}, {"a=sjf,sjf,sjf"}), "groups: sjf is given twice");
+}
+
+TEST(EvaluateScenario, WhatDoesNotGoTogetherIsRefused) {
+  EvaluateScenario scenario;
+  scenario.traces = {"synthetic:lublin:500"};
+  scenario.policies = {"fifo"};
+  scenario.mode = "windows";
+  scenario.starts = {"0.2"};
+  EXPECT_EQ(check_evaluate_scenario(scenario).error().to_string(),
+            "starts: an option of logs; --mode windows has none");
+  scenario.mode = "auto";
+  EXPECT_TRUE(check_evaluate_scenario(scenario));
+  scenario.protocol = "sc20";
+  EXPECT_EQ(check_evaluate_scenario(scenario).error().to_string(),
+            "protocol: expected a log in a file with sc20, which takes no drawn trace");
 }
 
 TEST(EvaluateScenario, TheShippedSchemaIsThatOfTheProgram) {

@@ -48,14 +48,34 @@ TEST(GridComparison, PairsSeedsOfOneSetting) {
   // Of six pairs all must lie on one side of a ratio that is rejected: the least is 14 / 20, the greatest 19 / 20.
   EXPECT_NEAR(sjf.relative->low, -0.3, 1e-9);
   EXPECT_NEAR(sjf.relative->high, -0.05, 1e-9);
-  EXPECT_EQ(sjf.verdict, "better");
   EXPECT_DOUBLE_EQ(sjf.test->p, 2.0 / 64);
   EXPECT_EQ(sjf.test->rank_biserial, -1);
-  EXPECT_DOUBLE_EQ(sjf.p_holm, 2 * 2.0 / 64);  // two tests of this figure, not four
-  EXPECT_EQ(found[2].verdict, "worse");
+  EXPECT_DOUBLE_EQ(sjf.p_holm, 2 * 2.0 / 64);        // two tests of this figure, not four
+  EXPECT_EQ(sjf.verdict, "no difference detected");  // as p_holm is above 0.05
   EXPECT_THAT(grid_comparison_csv(found),
               AllOf(HasSubstr("load 0.8,sjf,false,fifo,false,avg_jct_s,seed,6,1,16.5,20,-0.17500000000000004,"),
                     HasSubstr("load 0.8,srtf,true,fifo,false,avg_jct_s,")));
+}
+
+TEST(GridComparison, TheNumberOfTestsCountsInTheVerdict) {
+  std::vector<GridRun> runs = six_seeds();
+  std::erase_if(runs, [](const GridRun& run) { return run.values[0] == "srtf"; });
+  const auto found = compare_grid(keys, runs);
+  EXPECT_DOUBLE_EQ(found[0].p_holm, 2.0 / 64);
+  EXPECT_EQ(found[0].verdict, "better");
+}
+
+// The policies of a list, each with a backfilling of its own.
+TEST(GridComparison, BackfillingIsPartOfThePolicyWhereNoTwoShareOne) {
+  const std::vector<std::string> with{"policy", "backfill", "seed"};
+  const auto found = compare_grid(with, {run_of({"fifo", "none", "1"}, 20), run_of({"sjf", "easy", "1"}, 10)});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].contestant, "sjf+easy");
+  EXPECT_EQ(found[0].against, "fifo+none");
+  EXPECT_EQ(found[0].setting, "");
+  const auto shared = compare_grid(with, {run_of({"fifo", "easy", "1"}, 20), run_of({"sjf", "easy", "1"}, 10)});
+  ASSERT_EQ(shared.size(), 2u);
+  EXPECT_EQ(shared[0].setting, "backfill easy");
 }
 
 // One seed makes the mean: no evidence, however large the difference is. (Student's t of the ratio's logarithm called

@@ -59,15 +59,15 @@ EvaluationOutcome outcome_of_plan(const EvaluateScenario& scenario, std::uint64_
   return *std::move(outcome);
 }
 
-TEST(ComparedSites, OneSiteHasTheFiguresOfItsCluster) {
-  const TempFolder folder;
-  EvaluateScenario scenario = windows_of_sites(folder);
-  scenario.clusters = {"1x8"};
-  const EvaluationOutcome alone = outcome_of_plan(scenario, 1);
-  scenario.clusters.clear();
-  scenario.sites = folder.write("one.json", R"({"sites": [{"name": "only", "cluster": "1x8"}]})");
-  scenario.routers = {"least-loaded"};
-  const EvaluationOutcome routed = outcome_of_plan(scenario, 2);
+// A service of jobs' length, with or without its sites.
+std::string service_file(const std::string& sites) {
+  return R"({"services": [{"name": "s", "requests": {"rate_per_s": 2, "duration_s": 400}, "serves": {"mean_s": 0.7},
+             "promise": {"part": 0.9, "within_s": 2}, "replica": {"gpus": 1}, "least": 0, "start": {"cold_s": 5},
+             "autoscaler": {"rule": "kpa"}, )" +
+         sites + "}]}";
+}
+
+void expect_same_windows(const EvaluationOutcome& routed, const EvaluationOutcome& alone) {
   ASSERT_EQ(routed.windows.front().contestants.size(), 2u);
   for (std::size_t c = 0; c < 2; ++c) {
     const Contestant& ours = routed.windows.front().contestants[c];
@@ -80,11 +80,31 @@ TEST(ComparedSites, OneSiteHasTheFiguresOfItsCluster) {
       EXPECT_EQ(a.p99_wait_s, b.p99_wait_s);
       EXPECT_EQ(a.worst_decile_slowdown, b.worst_decile_slowdown);
       EXPECT_EQ(a.makespan_s, b.makespan_s);
+      EXPECT_EQ(a.slo_attainment, b.slo_attainment);
+      EXPECT_EQ(a.p99_latency_s, b.p99_latency_s);
+      EXPECT_GT(a.avg_wait_s, 0);
+      if (a.p99_latency_s) continue;  // GPU time is of jobs alone, and replicas are told to each site
       EXPECT_EQ(a.gpu_utilization, b.gpu_utilization);
       EXPECT_EQ(a.events, b.events);
-      EXPECT_GT(a.avg_wait_s, 0);
     }
   }
+}
+
+TEST(ComparedSites, OneSiteHasTheFiguresOfItsCluster) {
+  const TempFolder folder;
+  EvaluateScenario scenario = windows_of_sites(folder);
+  scenario.clusters = {"1x8"};
+  EvaluateScenario over = scenario;
+  over.clusters.clear();
+  over.sites = folder.write("one.json", R"({"sites": [{"name": "only", "cluster": "1x8"}]})");
+  over.routers = {"least-loaded"};
+  expect_same_windows(outcome_of_plan(over, 2), outcome_of_plan(scenario, 1));
+  scenario.conditions.services = folder.write("alone.json", service_file(R"("most": 4)"));
+  over.conditions.services = folder.write("over.json", service_file(R"("sites": {"at": {"only": 4}})"));
+  scenario.figure = over.figure = "slo_attainment";
+  const EvaluationOutcome served = outcome_of_plan(over, 2);
+  expect_same_windows(served, outcome_of_plan(scenario, 1));
+  EXPECT_LT(*served.windows.front().contestants[0].runs.front().windows[1]->slo_attainment, 1);
 }
 
 TEST(ComparedSites, EveryPolicyRunsUnderEveryRouterWhateverTheThreads) {
@@ -190,6 +210,46 @@ TEST(ComparedSites, ASweepVariesRoutersAndItsFiguresAreThoseOfFederate) {
     EXPECT_NEAR(*swept.metrics.avg_wait_s, static_cast<double>(sum.wait_us) / 60e6, 1e-9);
   }
   EXPECT_NE(result_of(*plan, 0).metrics.avg_wait_s, result_of(*plan, 1).metrics.avg_wait_s);
+}
+
+TEST(ComparedSites, ASweepVariesServicesOverSites) {
+  const TempFolder folder;
+  const std::string trace = folder.write("crowded.csv", crowded_rows(60)), sites = folder.write("two.json", two_homes);
+  const auto over = [&](const std::string& rule) {
+    const std::string text =
+        R"("sites": {"at": {"eu": 3, "us": 1}, "from": {"eu": 0.5, "us": 0.5}, "rule": ")" + rule + R"("})";
+    return folder.write(rule + ".json", service_file(text));
+  };
+  const std::vector<std::string> files{over("nearest"), over("shortest")};
+  auto sweep = read_sweep_json(R"({"base": {"trace": ")" + trace + R"(", "policy": "fifo", "sites": ")" + sites +
+                                   R"("}, "grid": {"services": [")" + files[0] + R"(", ")" + files[1] + R"("]}})",
+                               "s.json");
+  ASSERT_TRUE(sweep) << sweep.error().to_string();
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto plan = plan_sweep(*std::move(sweep), registry);
+  ASSERT_TRUE(plan) << plan.error().to_string();
+  std::vector<double> p99;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const SweepResult swept = result_of(*plan, i);
+    ASSERT_EQ(swept.status, RunStatus::done) << swept.message;
+    FederateOptions options;
+    options.trace = trace;
+    options.sites = sites;
+    options.services = files[i];
+    options.routers = {"local"};
+    const auto input = load_federate(options, registry);
+    ASSERT_TRUE(input) << input.error().to_string();
+    const std::atomic<bool> stop = false;
+    const auto run = run_router(*input, input->routers.front(), registry, stop);
+    ASSERT_TRUE(run);
+    EXPECT_EQ(swept.metrics.p99_latency_s, run->services.front().all.p99_latency_s);
+    EXPECT_EQ(swept.metrics.jobs, 60u);
+    p99.push_back(*swept.metrics.p99_latency_s);
+  }
+  EXPECT_NE(p99[0], p99[1]);
+}
+
+TEST(ComparedSites, ASweepTellsWhatSitesDoNotTake) {
   const auto lonely =
       read_sweep_json(R"({"base": {"trace": "t.csv", "policy": "fifo", "router": "random"}})", "s.json");
   ASSERT_TRUE(lonely);

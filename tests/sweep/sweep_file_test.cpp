@@ -14,6 +14,7 @@
 #include "src/sweep/sweep_store.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/json_schema.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -137,6 +138,17 @@ TEST(SweepFile, TheSchemaInTheDocumentationIsThis) {
       << "write it anew: gpusched sweep --print-schema > docs/sweep.schema.json";
 }
 
+TEST(SweepFile, TheSchemaKnowsEveryKeyAndNoOther) {
+  const auto violation = [](const std::string& text) { return schema_violation(text, "docs/sweep.schema.json"); };
+  EXPECT_EQ(violation(R"({"base": {"trace.path": "a", "measure": {"warmup_jobs": 1}, "parameters.quantum_gpu_s": 5},
+      "grid": {"load": [1], "window.jobs": [2], "parameters.x": {"from": 1, "to": 2}}, "list": [{"cluster": "8"}]})"),
+            "");
+  EXPECT_NE(violation(R"({"base": {"clutser": "8"}})"), "");
+  EXPECT_NE(violation(R"({"base": {"measure.warmup": 8}})"), "");
+  EXPECT_NE(violation(R"({"grid": {"laod": [1]}})"), "");
+  EXPECT_NE(violation(R"({"list": [{"polcy": "fifo"}]})"), "");
+}
+
 class SweepPlanning : public testing::Test {
  protected:
   std::string trace(const std::string& name, const std::string& work = "10") const {
@@ -191,6 +203,9 @@ TEST_F(SweepPlanning, WhatCannotBeRunIsRefusedBeforeAnythingRuns) {
   EXPECT_THAT(refused(R"({"policy": ["fifo"], "parameters.quantum": [1]})"), HasSubstr("parameters.quantum 1"));
   EXPECT_THAT(refused(R"({"policy": ["fifo,sjf"]})"), HasSubstr("expected one policy a run, not 'fifo,sjf'"));
   EXPECT_THAT(refused(R"({"policy": ["fifo"], "seed": [1, 2, 1]})"), HasSubstr("run 3 is run 1 once more: "));
+  EXPECT_THAT(refused(R"({"policy": ["fifo", "fifo{}"]})"), HasSubstr("run 2 is run 1 once more: "));
+  EXPECT_THAT(refused(R"({"policy": ["fifo", "rl:nofolder"]})"),
+              HasSubstr("policy rl:nofolder: nofolder/model.json: cannot be opened"));
   EXPECT_THAT(plan(R"({"base": {"trace": "no-such.csv", "policy": "fifo"}})").error().to_string(),
               HasSubstr("no-such.csv: cannot open"));
   EXPECT_THAT(plan(R"({"base": {"trace": "/", "policy": "fifo"}})").error().to_string(),
@@ -199,6 +214,28 @@ TEST_F(SweepPlanning, WhatCannotBeRunIsRefusedBeforeAnythingRuns) {
   EXPECT_THAT(
       plan(R"({"base": {"trace": "synthetic:philly", "policy": "fifo", "cluster": "phlly"}})").error().to_string(),
       HasSubstr("phlly"));
+}
+
+// Conditions and windows are tried before anything runs, but not by a search, which asks often and has tried them.
+TEST_F(SweepPlanning, WhatAReplayWouldRefuseIsRefusedBeforeAnythingRuns) {
+  const auto refused = [&](const std::string& grid) {
+    const std::string text =
+        R"({"base": {"trace": ")" + trace("t.csv") + R"(", "cluster": "1x2", "policy": "fifo"}, "grid": )" + grid + "}";
+    EXPECT_TRUE(plan_sweep(read(text), registry_, false)) << grid;
+    const auto planned = plan(text);
+    return planned ? "" : planned.error().to_string();
+  };
+  EXPECT_EQ(refused(R"({"seed": [1, 2]})"), "");
+  for (const char* key : {"power", "stages", "failures.file", "elastic", "trials", "services", "changes"}) {
+    EXPECT_THAT(refused("{\"" + std::string(key) + R"(": ["nofile.json"]})"), HasSubstr("nofile.json")) << key;
+  }
+  EXPECT_THAT(refused(R"({"preemption.checkpoint_write_s": [0, 5]})"), HasSubstr("checkpoint_write_s 5: "));
+  EXPECT_THAT(refused(R"({"fidelity.slowdown": [1, 2]})"),
+              HasSubstr("fidelity.slowdown 2: fidelity.slowdown: applies"));
+  EXPECT_THAT(refused(R"({"placement": ["count"], "stages": ["nofile.json"]})"), HasSubstr("--placement than count"));
+  EXPECT_THAT(refused(R"({"window.first_job": [0, 7]})"), HasSubstr("window.first_job 7: window: asks for jobs 7"));
+  EXPECT_THAT(refused(R"({"measure.warmup_jobs": [0, 1]})"), HasSubstr("no job is left to measure of 1"));
+  EXPECT_THAT(refused(R"({"history_jobs": [1]})"), HasSubstr("expected fewer than the 1 jobs"));
 }
 
 Trace rows(std::initializer_list<Row> jobs) { return {.jobs = table_of(jobs), .report = {}}; }
@@ -288,6 +325,14 @@ TEST(SweepStoring, FiguresComeBackToTheBit) {
   EXPECT_EQ((**store->find("k2")).message, "later");
   EXPECT_FALSE(*store->find("k3"));
   EXPECT_EQ(store->states()->size(), 2u);
+}
+
+// As a sweep leaves it that is killed before its first transaction.
+TEST(SweepStoring, AnEmptyFileHoldsNoRuns) {
+  const TempFolder folder;
+  const auto store = SweepStore::open_existing(folder.write("sweep.sqlite", ""));
+  ASSERT_TRUE(store) << store.error().to_string();
+  EXPECT_FALSE(*store);
 }
 
 TEST(SweepStoring, AnotherFileIsNoDatabaseAndStaysAsItIs) {

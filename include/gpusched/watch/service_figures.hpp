@@ -226,12 +226,15 @@ inline std::vector<ServiceFigures> service_figures(const Engine& engine) {
 
 namespace detail {
 
-inline double longest_stay_s(const Engine& engine) {
+inline double longest_stay_s(std::span<const Engine* const> engines) {
   Time longest{};
-  for (std::uint32_t i = 0; i < engine.services().model().services.size(); ++i) {
-    const RequestLedger& queue = engine.services().requests(i);
-    for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
-      if (queue.records()[request].end != Time::max()) longest = std::max(longest, latency_of(queue, request));
+  for (const Engine* const engine : engines) {
+    if (!engine->has_services()) continue;
+    for (std::uint32_t i = 0; i < engine->services().model().services.size(); ++i) {
+      const RequestLedger& queue = engine->services().requests(i);
+      for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
+        if (queue.records()[request].end != Time::max()) longest = std::max(longest, latency_of(queue, request));
+      }
     }
   }
   return to_seconds(longest);
@@ -244,22 +247,32 @@ struct AllRequests {
   std::optional<double> slo_attainment = {};  ///< of those with a promise; nothing where there are none
   std::optional<double> p99_latency_s = {};   ///< of those answered; where none was, the longest that one stayed
 };
-/// O(requests). Nothing where there are no services.
-inline AllRequests figures_of_all_requests(const Engine& engine) {
+/// Of the services that these engines run. O(requests). Nothing where there are no services.
+inline AllRequests figures_of_all_requests(std::span<const Engine* const> engines) {
   AllRequests all;
-  if (!engine.has_services()) return all;
+  bool has_services = false;
   std::vector<std::int64_t> values;
   double within = 0, promised = 0;
-  const ServiceModel& model = engine.services().model();
-  for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    detail::append(values, detail::latencies_us(engine.services().requests(i)));
-    if (!model.services[i].promise) continue;
-    promised += static_cast<double>(engine.services().requests(i).counts().injected);
-    within += detail::requests_in_time(engine.services().requests(i), model.services[i]);
+  for (const Engine* const engine : engines) {
+    if (!engine->has_services()) continue;
+    has_services = true;
+    const ServiceModel& model = engine->services().model();
+    for (std::uint32_t i = 0; i < model.services.size(); ++i) {
+      detail::append(values, detail::latencies_us(engine->services().requests(i)));
+      if (!model.services[i].promise) continue;
+      promised += static_cast<double>(engine->services().requests(i).counts().injected);
+      within += detail::requests_in_time(engine->services().requests(i), model.services[i]);
+    }
   }
   if (promised > 0) all.slo_attainment = within / promised;
-  all.p99_latency_s = values.empty() ? detail::longest_stay_s(engine) : detail::percentile_s(values, 0.99);
+  if (!has_services) return all;
+  all.p99_latency_s = values.empty() ? detail::longest_stay_s(engines) : detail::percentile_s(values, 0.99);
   return all;
+}
+/// The same of one engine.
+inline AllRequests figures_of_all_requests(const Engine& engine) {
+  const Engine* const one = &engine;
+  return figures_of_all_requests({&one, 1});
 }
 
 }  // namespace gpusched

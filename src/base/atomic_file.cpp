@@ -51,7 +51,12 @@ const char* write_device(const std::string& path, std::string_view text) {
   return write_all(file, whole(text), false) ? nullptr : "write";
 }
 
+// Shared by all replacements at work.
+std::shared_mutex replacements;
+
 }  // namespace
+
+std::unique_lock<std::shared_mutex> hold_replacements() { return std::unique_lock(replacements); }
 
 const char* write_new_file(const std::string& path, std::string_view text) { return write_new_file(path, whole(text)); }
 
@@ -77,6 +82,7 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
     return failed == nullptr ? Result<void>() : cannot(failed, path);
   }
   const std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored).string() : path;
+  const std::shared_lock at_work(replacements);
   const std::string temporary = place + ".tmp" + std::to_string(::getpid());
   std::remove(temporary.c_str());  // of a killed process with this number
   const char* failed = write_new_file(temporary, text);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,10 @@ namespace gpusched {
 /// the temporary file is removed and the old file stays. A link is followed; a device or pipe (/dev/stdout) is written
 /// to directly.
 Result<void> replace_file(const std::string& path, std::string_view text);
+
+/// Waits until no replace_file() is at work, and lets none begin while the lock lives: for who ends the program, so
+/// that no temporary file stays.
+[[nodiscard]] std::unique_lock<std::shared_mutex> hold_replacements();
 
 /// As replace_file(), and "-" is standard output.
 Result<void> write_output(const std::string& path, std::string_view text);

@@ -210,16 +210,6 @@ std::optional<std::vector<double>> numbers_from(const Field& field, const std::v
   return numbers.empty() ? std::nullopt : std::optional(std::move(numbers));
 }
 
-std::optional<std::vector<double>> numbers_of_text(const Field& field, std::string_view text) {
-  std::vector<std::optional<double>> given;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    given.push_back(parse_number(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return numbers_from(field, given);
-}
-
 std::optional<std::vector<double>> numbers_of_json(const Field& field, const Json& value) {
   const auto number = [](const Json& entry) {
     return entry.is_number() ? std::optional(entry.get<double>()) : std::nullopt;
@@ -227,6 +217,21 @@ std::optional<std::vector<double>> numbers_of_json(const Field& field, const Jso
   std::vector<std::optional<double>> given;
   if (!value.is_array()) given.push_back(number(value));
   if (value.is_array()) std::transform(value.begin(), value.end(), std::back_inserter(given), number);
+  return numbers_from(field, given);
+}
+
+// "0.1,1", or as in a JSON file: "[0.1, 1]".
+std::optional<std::vector<double>> numbers_of_text(const Field& field, std::string_view text) {
+  if (trim(text).starts_with('[')) {
+    const auto json = parse_json_strictly(text, "");
+    return json ? numbers_of_json(field, *json) : std::nullopt;
+  }
+  std::vector<std::optional<double>> given;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    given.push_back(parse_number(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
   return numbers_from(field, given);
 }
 

@@ -21,20 +21,24 @@
 #include "src/base/atomic_file.hpp"
 #include "src/base/build_info.hpp"
 #include "src/base/interruption.hpp"
+#include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/policies/burst/router_table.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
 #include "src/program/help_formatter.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/program/train_options.hpp"
 #include "src/program/usage_error.hpp"
+#include "src/rl/failed_run.hpp"
 #include "src/rl/ppo/ppo_trainer.hpp"
 #include "src/rl/seed_runs.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/rl/trainer.hpp"
+#include "src/rl/training_inputs.hpp"
 #include "src/sim/report.hpp"
 
 namespace gpusched {
@@ -43,7 +47,22 @@ namespace {
 // What was asked for: a configuration, and where each value of it comes from.
 using AskedTraining = Asked<TrainConfig>;
 
-// Of a run that goes on: as it began, but for the number of threads.
+// Error: --set of what a run that goes on cannot change.
+Result<void> check_resumed_settings(const TrainConfig& config, const std::vector<std::string>& settings) {
+  const std::string group = config.method == Method::ppo ? "ppo" : "search";
+  const std::vector<std::string> allowed{group + (config.method == Method::ppo ? ".iterations" : ".generations"),
+                                         group + ".time_limit_s", "threads"};
+  for (const std::string& setting : settings) {
+    const std::string key = setting.substr(0, setting.find('='));
+    if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
+    return Unexpected{
+        Error{.message = "'" + key + "' cannot change in a run that goes on; expected one of " + joined(allowed, "|"),
+              .field = "--set"}};
+  }
+  return {};
+}
+
+// Of a run that goes on: as it began, but for how long it lasts and the number of threads.
 Result<AskedTraining> resumed(const TrainArguments& arguments) {
   const std::string path = arguments.resume + "/config.json";
   const auto text = read_text_file(path);
@@ -51,9 +70,23 @@ Result<AskedTraining> resumed(const TrainArguments& arguments) {
   auto config = read_train_config(*text, path);
   if (!config) return Unexpected{config.error()};
   AskedTraining asked{.scenario = *std::move(config), .sources = {.file = path}};
+  if (auto may = check_resumed_settings(asked.scenario, arguments.fields.settings); !may) {
+    return Unexpected{may.error()};
+  }
+  const auto lasts = [&asked] {
+    const TrainConfig& config = asked.scenario;
+    return config.method == Method::ppo ? config.ppo.iterations : config.search.generations;
+  };
+  const auto before = lasts();
   if (auto set = set_given_fields(train_fields(asked.scenario), arguments.fields); !set) {
     return Unexpected{set.error()};
   }
+  if (lasts() < before) {
+    return Unexpected{Error{.message = "expected at least the " + std::to_string(before) +
+                                       " that the run began with, " + "which lasts longer with more",
+                            .field = "--set"}};
+  }
+  if (auto checked = check_train_config(asked.scenario); !checked) return Unexpected{checked.error()};
   return asked;
 }
 
@@ -118,6 +151,15 @@ std::string new_folder(const TrainArguments& arguments, const TrainConfig& confi
   std::string folder = base;
   for (int number = 2; std::filesystem::exists(folder); ++number) folder = base + "-" + std::to_string(number);
   return folder;
+}
+
+// Error: a model in that folder could not be named as rl:FOLDER where policies are read (SpecParser, routed_policy()).
+Result<void> check_name(const std::string& folder) {
+  if (folder.find_first_of(",{}]") == std::string::npos && routed_policy(folder).router.empty()) return {};
+  return Unexpected{Error{.message = "expected a folder that --policy rl:FOLDER can name, without ',', '{', '}', ']' "
+                                     "and ' via ', not '" +
+                                     folder + "'",
+                          .field = "--out"}};
 }
 
 // A run, or one of several seeds', that a new run into `folder` would go over; empty: none.
@@ -218,6 +260,18 @@ int complain_of_run(const Error& error) {
   return complain(error.to_string(), input_is_bad ? exit_bad_input : exit_failed);
 }
 
+// A new run keeps what its inputs are; one that goes on must have the same.
+Result<void> keep_inputs(const Training& training) {
+  const std::vector<TrainingInput> inputs = training_inputs(training.config, training.input.trace.report);
+  if (!training.resume) {
+    auto written = write_training_inputs(training.folder, inputs);
+    return written ? written : failed_run(written.error());
+  }
+  if (knows_training_inputs(training.folder)) return check_training_inputs(training.folder, inputs);
+  note(training.folder + " is of an earlier version, which kept no hashes of its input files: they may have changed");
+  return {};
+}
+
 // The first SIGINT, SIGTERM or SIGHUP ends the program at once, with a line: whatever the runs were doing, they can go
 // on.
 class EndsWithALine {
@@ -226,6 +280,7 @@ class EndsWithALine {
       : watcher_([folder](const std::stop_token& done) {
           while (!done.stop_requested()) {
             if (Interruption::wanted()) {
+              const auto held = hold_replacements();
               complain(Interruption::name() + ": interrupted; gpusched train --resume " + folder + " goes on",
                        Interruption::exit_code());
               std::_Exit(Interruption::exit_code());
@@ -249,6 +304,7 @@ int run_one(const Training& training) {
                  ProgressLines(config), train_by_ppo);
   }();
   if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
+  if (!std::filesystem::exists(training.folder + "/config.json")) forget_training_inputs(training.folder);
   if (!summary) return complain_of_run(summary.error());
   std::printf(
       "%s: %u iterations, %llu steps in %.0f s on %s; best at iteration %u: validation loss %.6g a job, the "
@@ -284,11 +340,10 @@ int deliver(const SeedRuns& runs) {
 }
 
 int run_seeds(const Training& training) {
-  if (!training.resume) {  // whose runs these are first: without it a resumed folder would be that of one run
-    auto kept = write_seeds(training.folder, training.seeds);
-    if (kept) kept = replace_file(training.folder + "/config.json", train_config_json(training.config));
-    if (!kept) return complain(kept.error(), exit_failed);
-  }
+  // Whose runs these are first: without it a resumed folder would be that of one run.
+  auto kept = training.resume ? Result<void>() : write_seeds(training.folder, training.seeds);
+  if (kept) kept = replace_file(training.folder + "/config.json", train_config_json(training.config));
+  if (!kept) return complain(kept.error(), exit_failed);
   const ProgressLines lines(training.config);
   const auto runs = [&] {
     const EndsWithALine interruption(training.folder);
@@ -310,13 +365,16 @@ int run_training(const TrainArguments& arguments) {
   TrainConfig& config = asked->scenario;
   const auto refuse = [&](const Error& error) { return asked->complain_of(error, train_fields); };
   if (auto known = check_method(config, build_info().with_torch); !known) return complain(known.error(), exit_failed);
+  const std::string path = new_folder(arguments, config);
+  if (arguments.resume.empty()) {
+    if (auto named = check_name(path); !named) return complain(named.error());
+  }
   auto input = load_train_input(config);
   if (!input) return refuse(input.error());
   if (auto chosen = choose_windows(arguments, input->trace.jobs.size(), config); !chosen) {
     return complain(chosen.error());
   }
   if (auto good = check_training(config, input->trace.jobs, input->cluster); !good) return refuse(good.error());
-  const std::string path = new_folder(arguments, config);
   const Training training{.config = config,
                           .input = *std::move(input),
                           .seeds = *std::move(seeds),
@@ -327,6 +385,7 @@ int run_training(const TrainArguments& arguments) {
   if (const std::string run = run_in(path, training.seeds); !training.resume && !run.empty()) {
     return complain("--out: " + run + " holds a training run already; --resume goes on with it");
   }
+  if (auto kept = keep_inputs(training); !kept) return complain_of_run(kept.error());
   introduce(training);
   return training.seeds.empty() ? run_one(training) : run_seeds(training);
 }

@@ -32,10 +32,12 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       "folder of the run; by default runs/NAME-seedN; with --seeds runs/NAME-seeds, with a folder seed-N for each");
   const std::vector<CLI::Option*> of_new_runs = command.get_options([](const CLI::Option* option) {
     const std::string name = option->get_single_name();
-    return name != "help" && name != "threads" && !name.starts_with("print-");
+    return name != "help" && name != "threads" && name != "set" && !name.starts_with("print-");
   });
-  CLI::Option* resume = add("--resume", arguments.resume,
-                            "folder of a run, or of several seeds' runs, to go on with, exactly where it stopped");
+  CLI::Option* resume =
+      add("--resume", arguments.resume,
+          "folder of a run, or of several seeds' runs, to go on with, exactly where it stopped; --set "
+          "lengthens it: search.generations, ppo.iterations, their time_limit_s");
   for (CLI::Option* option : of_new_runs) resume->excludes(option);
   command.footer(
       "Without --config: direct search for an order that preempts; without TRACE too,\n"
@@ -48,6 +50,7 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       "  gpusched train jobs.csv --cluster 8x8 --failures laws.json --restart-cost 60\n"
       "  gpusched train jobs.csv --cluster 8x8 --seeds 1..10 --threads 0 --out runs\n"
       "  gpusched train --resume run\n"
+      "  gpusched train --resume run --set search.generations=80\n"
       "  gpusched replay jobs.csv --cluster 8x8 --policy fifo,rl:run\n");
 }
 

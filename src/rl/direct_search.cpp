@@ -680,7 +680,8 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
   Search search(config, *std::move(clusters), folder, *std::move(windows), *start, *std::move(constraints));
   if (resume) {
     if (auto done = search.take_up(); !done) return Unexpected{done.error()};
-  } else if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
+  }
+  if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
     return failed_run(done.error());
   }
   return search.run(watch);

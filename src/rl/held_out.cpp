@@ -14,6 +14,7 @@
 #include "src/rl/training_conditions.hpp"
 #include "src/sim/evaluation_report.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/stretch_run.hpp"
 
 namespace gpusched {
 namespace {
@@ -170,11 +171,16 @@ class Tester {
     return scores(policy, options_);
   }
 
-  /// The windows' jobs as a single window.
-  [[nodiscard]] Result<PolicyScores> whole(const PolicySpec& policy) const {
-    EvaluationOptions options = options_;
-    options.windows.jobs = options.windows.stride = whole_jobs();
-    return scores(policy, options);
+  /// The windows' jobs in one run, with the draws of `evaluate --mode log`; nothing where it does not end.
+  [[nodiscard]] std::optional<Metrics> whole(const PolicySpec& policy) const {
+    const EvaluationWindows& windows = options_.windows;
+    const TraceStretch stretch{
+        .first = windows.first - windows.warm_up, .warm_up = windows.warm_up, .jobs = whole_jobs()};
+    const std::optional<JobEnds> ends = options_.history ? std::optional<JobEnds>(trace_) : std::nullopt;
+    const auto run =
+        run_stretch(trace_, cluster_, options_, policy, registry_, stretch,
+                    {.seed = options_.engine.seed, .past = ends ? ends->before(JobId{stretch.first}) : PastJobs{}});
+    return run ? run->metrics : std::nullopt;
   }
   [[nodiscard]] std::uint32_t whole_jobs() const { return options_.windows.last - options_.windows.first; }
 
@@ -199,9 +205,8 @@ PolicySpec agent_in(const std::string& folder) { return {.text = "rl:" + folder,
 void run_whole(HeldOut& result, const Tester& tester, const MetricInfo& figure, std::span<const std::string> folders) {
   result.whole_jobs = tester.whole_jobs();
   const auto value_of = [&](const PolicySpec& policy) -> std::optional<double> {
-    const auto scores = tester.whole(policy);
-    if (!scores) return std::nullopt;
-    return figure.value(*scores->windows.front());
+    const auto metrics = tester.whole(policy);
+    return metrics ? figure.value(*metrics) : std::nullopt;
   };
   std::vector<double> of_seeds;
   for (const std::string& folder : folders) {

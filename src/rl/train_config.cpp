@@ -36,10 +36,11 @@ FieldTable input_rows(TrainConfig& c) {
       {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...", &c.columns},
   };
   append_fields(fields, reading_fields(c));
-  append_fields(fields, {{"cluster", "--cluster",
-                          "NAME, FILE, NODESxGPUS or GPUS; by default what the trace states; jobs larger than it are "
-                          "left out",
-                          &c.cluster}});
+  append_fields(fields,
+                {{"cluster", "--cluster",
+                  "NAME, FILE, NODESxGPUS[:TYPE] or GPUS; by default what the trace states; jobs larger than it "
+                  "are left out",
+                  &c.cluster}});
   return fields;
 }
 
@@ -340,6 +341,19 @@ Result<void> check_steering(const TrainConfig& config) {
   return {};
 }
 
+Result<void> check_weights(const TrainConfig& config) {
+  const RewardVector& weights = config.env.weights;
+  if (weights == RewardVector{}) {
+    return bad_option("env.weights", "expected a weight above 0: the reward is 0 everywhere");
+  }
+  for (const RewardTerm term : {reward_carbon, reward_money, reward_peak}) {
+    if (weights[term] == 0 || !config.conditions.power.empty()) continue;
+    return bad_option("env.weights." + std::string(reward_names[term]),
+                      "expected 0 without power: what it weighs is 0 then");
+  }
+  return {};
+}
+
 // What windows of many times, or made of jobs in another order, cannot have.
 Result<void> check_conditions(const TrainConfig& config) {
   const ConditionOptions& conditions = config.conditions;
@@ -456,6 +470,7 @@ Result<void> check_train_config(TrainConfig& config) {
   if (done) done = check_constraints(config);
   if (done) done = check_steering(config);
   if (done) done = check_conditions(config);
+  if (done) done = check_weights(config);
   if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
   return done;
 }

@@ -2,6 +2,7 @@
 #include "src/rl/trainer.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,43 @@
 #include "src/rl/training_windows.hpp"
 
 namespace gpusched {
+namespace {
+
+// Why a term of the reward is 0 in every window; empty: it need not be.
+std::string why_zero(std::size_t term, const EnvOptions& env, const TrainingConditions& under) {
+  const PowerModel& power = under.conditions.power.model;
+  const JobTable& jobs = under.jobs;
+  if (term == reward_energy && power.is_empty() && env.idle_gpu_w == 0 && env.busy_gpu_w == 0) {
+    return "idle_gpu_w and busy_gpu_w are 0";
+  }
+  if (term == reward_fairness) {
+    for (std::uint32_t i = 1; i < jobs.size(); ++i) {
+      if (jobs.user(JobId{i}) != jobs.user(JobId{0})) return "";
+    }
+    return "the trace tells no two users apart";
+  }
+  if (term == reward_carbon && !power.knows_carbon()) return "the power file has no carbon signal";
+  if (term == reward_money && !power.knows_money()) return "the power file has no prices";
+  if (term == reward_peak && power.is_empty()) return "the power file says nothing of what is drawn";
+  return "";
+}
+
+// Error: every term that has a weight is 0 everywhere, so that there is nothing to learn.
+Result<void> check_reward(const EnvOptions& env, const TrainingConditions& under) {
+  std::optional<Unexpected> wrong;
+  for (std::size_t term = 0; term < reward_terms; ++term) {
+    if (env.weights[term] == 0) continue;
+    const std::string why = why_zero(term, env, under);
+    if (why.empty()) return {};
+    if (wrong) continue;
+    wrong = bad_option("env.weights." + std::string(reward_names[term]),
+                       "the reward is 0 everywhere, as " + why + "; expected a weight of another term");
+  }
+  if (wrong) return *wrong;
+  return {};
+}
+
+}  // namespace
 
 Result<void> check_method(const TrainConfig& config, bool with_torch) {
   if (config.method != Method::ppo || with_torch) return {};
@@ -46,9 +84,9 @@ Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, cons
 
 Result<void> check_training(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster) {
   if (auto known = check_method(config, build_info().with_torch); !known) return known;
-  if (auto conditions = load_training_conditions(config, jobs, cluster); !conditions) {
-    return Unexpected{conditions.error()};
-  }
+  const auto conditions = load_training_conditions(config, jobs, cluster);
+  if (!conditions) return Unexpected{conditions.error()};
+  if (auto good = check_reward(config.env, *conditions); !good) return good;
   if (auto fit = check_windows(config, jobs); !fit) return fit;
   if (auto clusters = training_clusters(config, jobs, cluster); !clusters) return Unexpected{clusters.error()};
   return config.test_at_end ? check_test_part(config, jobs) : Result<void>{};

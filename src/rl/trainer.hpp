@@ -59,8 +59,8 @@ struct TrainSummary {
 /// jobs.
 Result<RunInput> load_train_input(const TrainConfig& config);
 
-/// What train() would refuse before it begins: a method that this build lacks, conditions that cannot be had, no window
-/// in a part, a cluster too small at one of its scales.
+/// What train() would refuse before it begins: a method that this build lacks, conditions that cannot be had, a reward
+/// that is 0 everywhere, no window in a part, a cluster too small at one of its scales.
 Result<void> check_training(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster);
 
 /// A way to learn: search() (direct_search.hpp) or train_by_ppo() (ppo/ppo_trainer.hpp). Arguments and errors: as

@@ -95,6 +95,11 @@ TEST(FieldTable, TakesOneNumberForAListOfNumbers) {
   EXPECT_EQ(options.scales, std::vector<double>{2});
   ASSERT_TRUE(apply_setting(fields_of(options), "scales=0.5,1"));
   EXPECT_EQ(options.scales, (std::vector<double>{0.5, 1}));
+  ASSERT_TRUE(apply_setting(fields_of(options), "scales=[1, 2]"));  // as in a file
+  EXPECT_EQ(options.scales, (std::vector<double>{1, 2}));
+  for (const char* wrong : {"scales=[]", "scales=[1,", "scales=[1,7]", "scales=[\"1\"]"}) {
+    EXPECT_FALSE(apply_setting(fields_of(options), wrong)) << wrong;
+  }
 }
 
 TEST(FieldTable, TakesAGroupAsThePathThatItHas) {

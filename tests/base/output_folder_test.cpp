@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/atomic_file.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched::test {
@@ -50,6 +51,20 @@ TEST(OutputFolder, FilesAppearTogetherOrNotAtAll) {
   ASSERT_TRUE(publish(path, "1"));
   EXPECT_EQ(bytes_of(path + "/a/one"), "1");
   EXPECT_EQ(entries(path), 3u);
+}
+
+// An interrupted program once left the temporary file of a write.
+TEST(AtomicFile, NoReplacementBeginsWhileTheyAreHeld) {
+  const TempFolder temporary;
+  std::thread writer;
+  {
+    const auto held = hold_replacements();
+    writer = std::thread([&temporary] { EXPECT_TRUE(replace_file(temporary.path() + "/file", "text")); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(entries(temporary.path()), 0u);
+  }
+  writer.join();
+  EXPECT_EQ(bytes_of(temporary.path() + "/file"), "text");
 }
 
 TEST(OutputFolder, OtherFilesStayAndOldOnesAreReplaced) {

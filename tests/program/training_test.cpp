@@ -134,6 +134,54 @@ TEST_F(Training, ASecondRunIntoOneFolderIsRefused) {
   expect_refused(arguments + " --out " + out, out + " holds a training run already; --resume goes on with it");
 }
 
+TEST_F(Training, ResumesOnTheInputsThatItBeganWithAlone) {
+  const std::string out = folder_.path() + "/run", resume = "train --resume " + out;
+  ASSERT_EQ(run("train " + trace_ + " --config " + config(1, 4) + " --out " + out).code, 0);
+  const std::string before = bytes_of(trace_);
+  folder_.write("jobs.csv", before.substr(0, before.rfind('\n', before.size() - 2) + 1));  // without its last job
+  expect_refused(resume, trace_ + ": is not what the run " + out + " began with (its SHA-256 differs)");
+  folder_.write("jobs.csv", before);
+  EXPECT_EQ(run(resume).code, 0);
+  fs::remove(out + "/inputs.json");  // as an earlier version left it
+  const Outcome unknown = run(resume);
+  EXPECT_EQ(unknown.code, 0);
+  EXPECT_THAT(unknown.err, HasSubstr("note: " + out + " is of an earlier version, which kept no hashes"));
+
+  const std::string runs = folder_.path() + "/runs";
+  ASSERT_EQ(run("train " + trace_ + " --config " + config(1, 4) + " --seeds 1..2 --out " + runs).code, 0);
+  folder_.write("jobs.csv", before.substr(0, before.rfind('\n', before.size() - 2) + 1));
+  expect_refused("train --resume " + runs, trace_ + ": is not what");
+  expect_refused("train --resume " + runs + "/seed-2", trace_ + ": is not what");
+}
+
+TEST_F(Training, AResumedRunMayLastLonger) {
+  const std::string out = folder_.path() + "/run", begin = "train " + trace_ + " --config ";
+  ASSERT_EQ(run(begin + config(2, 4) + " --out " + out).code, 0);
+  const Outcome longer = run("train --resume " + out + " --set search.generations=4");
+  ASSERT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(longer.out, HasSubstr(": 4 iterations, "));
+  ASSERT_EQ(run(begin + config(4, 4) + " --out " + out + "4").code, 0);
+  for (const char* name : {"/weights.bin", "/model.json", "/config.json", "/inputs.json"}) {
+    EXPECT_EQ(bytes_of(out + name), bytes_of(out + "4" + name)) << name;
+  }
+  for (const std::string key : {"seed", "ppo.iterations", "search.population"}) {
+    expect_refused("train --resume " + out + " --set " + key + "=8",
+                   "--set: '" + key +
+                       "' cannot change in a run that goes on; expected one of "
+                       "search.generations|search.time_limit_s|threads");
+  }
+}
+
+TEST_F(Training, AFolderThatNoListOfPoliciesCanNameIsRefused) {
+  const std::string begin = "train " + trace_ + " --config " + config(1, 4) + " --out ";
+  for (const std::string name : {"my run,1", "a{b", "a}", "a]", "a via b"}) {
+    expect_refused(begin + "'" + folder_.path() + "/" + name + "'", "--out: expected a folder that --policy rl:FOLDER");
+    EXPECT_FALSE(fs::exists(folder_.path() + "/" + name)) << name;
+  }
+  EXPECT_EQ(run(begin + "'" + folder_.path() + "/my run'").code, 0);
+  EXPECT_EQ(metrics("replay " + trace_ + " --cluster 4x8 --policy 'rl:" + folder_.path() + "/my run'").size(), 1u);
+}
+
 TEST_F(Training, TrainsSeedsSideBySide) {
   const std::string out = folder_.path() + "/runs", options = "train " + trace_ + " --config " + config(2, 4);
   const Outcome outcome = run(options + " --seeds 1..2,9 --threads 2 --out " + out);
@@ -194,6 +242,9 @@ TEST_F(Training, InterruptedRunsSayHowTheyGoOn) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
     EXPECT_THAT(bytes_of(err),
                 HasSubstr("gpusched: SIGINT: interrupted; gpusched train --resume " + out + " goes on\n"));
+    for (const auto& entry : fs::recursive_directory_iterator(out)) {
+      EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+    }
   }
 }
 

@@ -124,6 +124,20 @@ TEST(TrainConfig, RefusesWhatDoesNotGoWithSignals) {
             "x.json: /constraints/carbon_kg: expected 0 without power, whose file says what is drawn");
 }
 
+TEST(TrainConfig, RefusesARewardThatIsZeroEverywhere) {
+  const auto error_of = [](const std::string& weights) {
+    const auto read = read_train_config(R"({"trace": "a", "env": {"weights": )" + weights + "}}", "x.json");
+    return read ? std::string("none") : read.error().to_string();
+  };
+  EXPECT_EQ(error_of(R"({"bounded_slowdown": 0})"),
+            "env.weights: expected a weight above 0: the reward is 0 everywhere");
+  EXPECT_EQ(error_of(R"({"carbon": 1})"),
+            "x.json: /env/weights/carbon: expected 0 without power: what it weighs is 0 then");
+  EXPECT_EQ(error_of(R"({"peak": 1})"),
+            "x.json: /env/weights/peak: expected 0 without power: what it weighs is 0 then");
+  EXPECT_EQ(error_of(R"({"energy": 1})"), "none");
+}
+
 TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
   const auto refusal = [](const std::string& rest) {
     const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");

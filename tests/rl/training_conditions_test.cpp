@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "gpusched/policy/simulate.hpp"
+#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/direct_search.hpp"
 #include "src/rl/trainer.hpp"
 #include "src/rl/training_windows.hpp"
+#include "src/sim/log_evaluation.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/files.hpp"
 
@@ -189,6 +191,33 @@ TEST_F(TrainingUnderConditions, TheVerdictIsUnderTheSameConditions) {
   EXPECT_GT(*staged->held_out->rows.front().jct_s, *plain->held_out->rows.front().jct_s + 90);
 }
 
+// It drew them as a window does, by the number of its first job too.
+TEST_F(TrainingUnderConditions, TheVerdictsOneRunHasTheFailuresOfEvaluatesWholeLog) {
+  config_.test_at_end = true;
+  config_.windows = {.jobs = 20, .stride = 20, .validation_fraction = 0.1};
+  config_.conditions.failures = folder_.write("failures.json", R"({"node": {"mtbf_h": 0.1, "repair_h": 0.02}})");
+  const auto summary = train(
+      config_, jobs_, cluster_, folder_.path() + "/run", false, [](const TrainProgress&) {}, nullptr);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  ASSERT_GT(summary->held_out->whole.size(), 1u);
+  const WholeRun& plain = summary->held_out->whole[1];
+
+  const auto conditions = load_training_conditions(config_, jobs_, cluster_);
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  const EvaluationOptions options{
+      .engine = conditions->engine, .conditions = conditions->conditions, .windows = {}, .history = true};
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto specs = parse_policies(registry, plain.policy);
+  ASSERT_TRUE(specs) << specs.error().to_string();
+  const std::uint32_t jobs = summary->held_out->whole_jobs;
+  EvaluationProgress progress;
+  const auto scores = run_log(jobs_, cluster_, options, {.first = jobs_.size() - jobs, .jobs = jobs}, JobQuantity::jct,
+                              *specs, registry, 1, progress);
+  ASSERT_TRUE(scores) << scores.error().to_string();
+  ASSERT_TRUE(scores->front().run) << scores->front().failure;
+  EXPECT_EQ(scores->front().run->metrics.avg_jct_s, plain.value);
+}
+
 TEST_F(TrainingUnderConditions, WhatCannotBeHadIsToldBeforeATrainingBegins) {
   const auto error_of = [&](const TrainConfig& config) {
     const auto good = check_training(config, jobs_, cluster_);
@@ -215,6 +244,25 @@ TEST_F(TrainingUnderConditions, WhatCannotBeHadIsToldBeforeATrainingBegins) {
   config = config_;
   config.conditions.stages = folder_.path() + "/none.json";
   EXPECT_EQ(error_of(config), folder_.path() + "/none.json: cannot be opened");
+  config = config_;
+  config.conditions.power = folder_.write("power.json", R"({"gpus": {"any": {"full_w": 300}}})");
+  config.env.weights = {};
+  config.env.weights[reward_carbon] = 1;
+  EXPECT_EQ(error_of(config),
+            "env.weights.carbon: the reward is 0 everywhere, as the power file has no carbon signal; expected a weight "
+            "of another term");
+  config.env.weights[reward_peak] = 1;
+  EXPECT_EQ(error_of(config), "none");
+  config.env.weights = {};
+  config.env.weights[reward_fairness] = 1;
+  EXPECT_EQ(error_of(config), "none");
+  const JobTable nobodys = test::table_of(std::vector<test::Row>(400, {.work = 10, .gpus = 1}));
+  const auto unfair = check_training(config, nobodys, cluster_);
+  ASSERT_FALSE(unfair);
+  EXPECT_EQ(
+      unfair.error().to_string(),
+      "env.weights.fairness: the reward is 0 everywhere, as the trace tells no two users apart; expected a weight "
+      "of another term");
 }
 
 }  // namespace

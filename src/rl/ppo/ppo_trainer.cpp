@@ -739,12 +739,13 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
       return Unexpected{Error{.message = "was made with another configuration than config.json beside it",
                               .file = folder + "/checkpoint.bin"}};
     }
+    state->config = train_config_json(config);
     trainer.take_up(*std::move(state));
   } else {
     if (auto done = trainer.start_afresh(); !done) return Unexpected{done.error()};
-    if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
-      return failed_run(done.error());
-    }
+  }
+  if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
+    return failed_run(done.error());
   }
   if (auto done = trainer.open_learner(); !done) return Unexpected{done.error()};
   trainer.remember_time();

@@ -34,7 +34,7 @@ left = {job["id"]: job["duration_us"] for job in jobs}
 start, end, runs, arriving, call = {}, {}, {}, list(jobs), None  # runs: when each running job will end
 ask({"type": "hello", "protocol": "gpusched", "version": 1, "cluster": cluster, "jobs": jobs,
      "nodes_out": nodes_out})
-while arriving or runs or call is not None:
+while len(end) < len(jobs) and (arriving or runs or call is not None):  # a call after the last end brings nothing
     now = min([j["submit_us"] for j in arriving[:1]] + list(runs.values()) + [call] * (call is not None))
     events = [{"event": "job_finished", "id": id} for id, at in runs.items() if at == now]
     for event in events:

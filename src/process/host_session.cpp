@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/programs/process_messages.hpp"
@@ -206,7 +205,6 @@ Result<void> HostSession::take_event(const Json& event, const std::string& path)
     fields.require("id");
     fields.read("id", id);
     if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
-    id = name_text(id);
     taken = word == "job_submitted"  ? scheduler_->submit(id)
             : word == "job_finished" ? scheduler_->finish(id)
                                      : scheduler_->cancel(id);

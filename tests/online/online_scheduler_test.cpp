@@ -171,6 +171,19 @@ TEST(OnlineScheduler, JobsMayEndEarlierAndLaterThanAnnounced) {
   EXPECT_EQ(host.scheduler.unfinished(), 1u);
 }
 
+// One that outlives what was foreseen takes as long again, counted at the instant at which that is seen.
+TEST(OnlineScheduler, AJobThatRunsLongerIsTakenToRunAsLongAgain) {
+  Script host("srtf");
+  ASSERT_TRUE(host.scheduler.submit(job_of("a", 2, 5)));
+  EXPECT_EQ(host.at(0), "+a");
+  for (const std::int64_t second : {5, 10, 20, 40}) {
+    EXPECT_EQ(host.scheduler.next_call(), whole_seconds(second));
+    EXPECT_EQ(host.at(second), "");
+  }
+  ASSERT_TRUE(host.scheduler.submit(job_of("b", 2, 10)));
+  EXPECT_EQ(host.at(41), "-a+b");
+}
+
 TEST(OnlineScheduler, ACancelledJobFreesItsNodesOrIsNeverStarted) {
   Script host("fifo");
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(host.scheduler.submit(job_of(id, 2, 10)));

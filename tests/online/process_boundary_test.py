@@ -33,7 +33,8 @@ def job_rows(count):
 
 
 def native(jobs, policy, folder, *more):
-    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", policy, "--out", folder, *more)
+    cluster = [] if "--cluster" in more else ["--cluster", "2x4"]
+    done = run(gpusched, "replay", jobs, *cluster, "--policy", policy, "--out", folder, *more)
     if done.returncode != 0:
         sys.exit(done.stderr)
     [table] = folder.glob("*/jobs.csv")
@@ -121,6 +122,35 @@ with tempfile.TemporaryDirectory() as name:
     for number, policy in enumerate(["fifo", "saf+conservative", "srtf"]):
         expect(f"host without a node, {policy}", hosted(small_jobs, policy, "1"),
                native(small_jobs, policy, folder / f"out-host{number}", "--failures", away))
+
+    # A drained node, whose job runs on, and limits, which hold jobs back and refuse starts.
+    drain = folder / "drain.csv"
+    drain.write_text("time_s,node,event\n3,0,drain\n8,0,up\n")
+    for number, (cluster, rows, more) in enumerate([
+            ("2x2", "a,0,5,1 b,4,30,2 c,9,10,3", ["--failures", drain]),
+            ("1x2", "h,0,10,1,u a,1,10,2,u c,2,10,2,w", []),
+            ("1x2", "a,0,10,1,u b,0,5,1,u c,20,10,2,w", []),
+            ("2x2", "z,0,10,1,v a,1,10,2,u b,1,5,2,u c,2,5,1,w", []),
+            ("1x4", "a,0,10,2,u z,0,5,3,v b,0,5,1,u", [])]):
+        few = folder / "few.csv"
+        few.write_text("\n".join(["job_id,submit_s,work_s,tasks,user,gpu_milli_per_task"] + [
+            ",".join((row + ",u").split(",")[:5]) + ",1000" for row in rows.split()]) + "\n")
+        more = more or ["--limits", "user{jobs=1}"]
+        expect(f"external scheduler with {rows}", native(few, program, folder / f"few-program{number}", "--cluster", cluster, *more),
+               native(few, "fifo", folder / f"few-fifo{number}", "--cluster", cluster, *more))
+
+    # What a scheduler asks for when every job is done counts for nothing; nor may it ask for every microsecond.
+    waker = folder / "waker.py"
+    waker.write_text("import json, sys\ndef send(m): print(json.dumps(m), flush=True)\nsys.stdin.readline()\n"
+                     "send({'type': 'hello', 'protocol': 'gpusched', 'version': 1})\n"
+                     "for line in sys.stdin:\n  m = json.loads(line)\n  if m['type'] == 'end': break\n"
+                     "  send({'type': 'decisions', 'time_us': m['time_us'], 'call_us': m['time_us'] + int(sys.argv[1]), 'decisions':"
+                     " [{'decision': 'start', 'id': e['job']['id']} for e in m['events'] if e['event'] == 'job_submitted' and sys.argv[2:]]})\n")
+    done = run(gpusched, "replay", jobs, "--cluster", "20x8", "--policy", f"program:{sys.executable} {waker} 1000000 starts")
+    expect("a scheduler that always asks to be called", (done.returncode, done.stderr), (0, ""))
+    done = run(gpusched, "replay", jobs, "--cluster", "20x8", "--policy", f"program:{sys.executable} {waker} 1")
+    expect("a scheduler that only asks to be called", (done.returncode, "to be called, while nothing ran or happened" in done.stderr),
+           (1, True))
 
     # What the greeting says of them: nodes that are out, spares, and nothing where all are in service, so that
     # schedulers that know nothing of it go on.
@@ -216,6 +246,14 @@ with tempfile.TemporaryDirectory() as name:
                    f"{at}2: policy sjf reads run times, and job 'a' comes without its duration", "sjf")
     done = run(gpusched, "serve", "--policy", "fif")
     expect("unknown policy", (done.returncode, done.stdout), (2, ""))
+
+    # Ids are the host's.
+    names = [" a ", "a", "a\nb"]
+    said = [HELLO.replace("1x2", "1x4"), events(0, *(JOB.replace('"a"', json.dumps(name)) for name in names)),
+            events(1, *(json.dumps({"event": "job_finished", "id": name}) for name in names)), '{"type":"end"}']
+    done = run(gpusched, "serve", "--policy", "fifo", text="".join(line + "\n" for line in said))
+    expect("ids as the host gave them", sorted(d["id"] for d in json.loads(done.stdout.splitlines()[1])["decisions"]), sorted(names))
+    expect("exit code with such ids", (done.returncode, done.stderr), (0, ""))
 
     # A host that leaves without reading.
     host = subprocess.Popen([gpusched, "serve", "--policy", "fifo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

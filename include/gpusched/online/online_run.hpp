@@ -239,7 +239,7 @@ class OnlineRun {
   }
 
   // The jobs that the step ends do so now, all others later: a job that should have ended and did not is assumed to
-  // take as long again. In order of their starts, as simulate() ends jobs of one instant.
+  // take as long again, at least a second. In order of their starts, as simulate() ends jobs of one instant.
   void plan_ends(OnlineStep& step) {
     std::vector<std::uint32_t>& ended = step.ended;
     std::sort(ended.begin(), ended.end(), [this](auto a, auto b) { return starts_[a] < starts_[b]; });
@@ -248,7 +248,9 @@ class OnlineRun {
     for (const JobId job : view.running()) {
       const bool ends = std::find(ended.begin(), ended.end(), index(job)) != ended.end();
       if (ends || view.expected_end(job) > step.now) continue;
-      step.plans.push_back({index(job), later_by(step.now, std::max(view.ran(job), whole_seconds(1)))});
+      // The engine stands before the step.
+      const Time ran = view.ran(job) + view.remaining(job) + (step.now - view.expected_end(job));
+      step.plans.push_back({index(job), later_by(step.now, std::max(ran, whole_seconds(1)))});
     }
     for (const OnlineStep::Plan& plan : step.plans) plan_end(JobId{plan.job}, plan.end);
   }

@@ -79,7 +79,7 @@ void read_greeting(JsonFields& fields) {
 OnlineJob read_job(JsonFields& fields, Time* submit) {
   OnlineJob job;
   for (const char* key : {"id", "gpu_milli_per_task"}) fields.require(key);
-  read_name(fields, "id", job.id);
+  fields.read("id", job.id);  // as it is: the host knows the job by it
   fields.read("tasks", job.shape.tasks, 1, most_tasks);
   fields.read("gpu_milli_per_task", job.shape.gpu_milli_per_task, 0, 1e9);
   if (job.shape.gpu_milli_per_task > whole_gpu && job.shape.is_share()) {

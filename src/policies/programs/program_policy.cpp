@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // program:COMMAND, a policy that is a program of its own (docs/process-boundary.md).
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -18,6 +20,9 @@ namespace gpusched {
 namespace {
 
 constexpr std::string_view prefix = "program:";
+// How often a program may be called in that span of a run in which nothing runs or happens.
+constexpr std::uint32_t most_calls_for_nothing = 100'000;
+constexpr Time span_of_calls = whole_seconds(10);
 
 // A command of the program, by position in its answer.
 struct ProgramCommand {
@@ -52,6 +57,9 @@ class ProgramPolicy {
     std::swap(is_late_, other.is_late_);
     std::swap(program_, other.program_);
     std::swap(jobs_, other.jobs_);
+    std::swap(refused_, other.refused_);
+    std::swap(calls_for_nothing_, other.calls_for_nothing_);
+    std::swap(calls_since_, other.calls_since_);
     std::swap(lines_, other.lines_);
     return *this;
   }
@@ -65,6 +73,7 @@ class ProgramPolicy {
   void decide(const OracleView& view, Decision& decision) {
     now_ = view.now();
     if (program_ == nullptr) start(view);
+    watch_calls(view);
     send(events_message(view));
     const Json answer = receive();
     for (const ProgramCommand& command : commands_of(answer, decision)) carry_out(command, view, decision);
@@ -94,6 +103,23 @@ class ProgramPolicy {
     if (auto read = fields.finish(); !read) fail(read.error());
   }
 
+  // A clock of microseconds would bring a program that waits for nothing to no end.
+  void watch_calls(const OracleView& view) {
+    const auto events = view.events();
+    const bool rests = view.running().empty() && std::all_of(events.begin(), events.end(), [](const Event& event) {
+                         return event.kind == EventKind::wake;
+                       });
+    if (!rests) calls_for_nothing_ = 0;
+    if (!rests || calls_for_nothing_++ == 0) calls_since_ = now_;
+    if (calls_for_nothing_ < most_calls_for_nothing) return;
+    if (now_ - calls_since_ > span_of_calls) {
+      calls_for_nothing_ = 0;
+      return;
+    }
+    fail("the program asked " + std::to_string(calls_for_nothing_) +
+         " times in a row to be called, while nothing ran or happened");
+  }
+
   void send(const Json& message) {
     if (auto sent = program_->write(message_line(message)); !sent) fail(sent.error().to_string());
   }
@@ -109,27 +135,55 @@ class ProgramPolicy {
   }
 
   Json events_message(const OracleView& view) {
-    Json events = Json::array();
+    Json events = std::exchange(refused_, Json::array());
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::submit) {
         jobs_.emplace(view.jobs().external_id(event.job), event.job);
-        events.push_back({{"event", "job_submitted"}, {"job", job_json(view, event.job, durations_)}});
+        events.push_back({{"event", "job_submitted"},
+                          {"job", job_json(view, event.job, durations_)},
+                          {"place", view.queue_place(event.job).number}});
       } else if (enters_queue(event.kind)) {
         events.push_back({{"event", "job_requeued"}, {"id", view.jobs().external_id(event.job)}});
       } else if (event.kind == EventKind::finish) {
         events.push_back({{"event", "job_finished"}, {"id", view.jobs().external_id(event.job)}});
-      } else if (event.kind == EventKind::withdraw) {
-        events.push_back({{"event", "job_cancelled"}, {"id", view.jobs().external_id(event.job)}});
+      } else if (event.kind == EventKind::withdraw || is_told_refusal(view, event)) {
+        events.push_back({{"event", "job_cancelled"},
+                          {"id", view.jobs().external_id(event.job)},
+                          {"reason", reason_of(view, event.job)}});
       } else if (event.kind == EventKind::reprioritize) {
         events.push_back({{"event", "job_reprioritized"},
                           {"id", view.jobs().external_id(event.job)},
                           {"priority", view.priority(event.job)}});
-      } else if (event.kind == EventKind::node_down || event.kind == EventKind::node_up) {
-        const char* const word = event.kind == EventKind::node_down ? "node_down" : "node_up";
-        events.push_back({{"event", word}, {"node", index(event.node)}});
+      } else if (event.kind == EventKind::node_down) {
+        events.push_back({{"event", "node_down"}, {"node", index(event.node)}});
+        if (Json jobs = jobs_on(view, event.node); !jobs.empty()) events.back()["jobs"] = std::move(jobs);
+      } else if (event.kind == EventKind::node_up) {
+        events.push_back({{"event", "node_up"}, {"node", index(event.node)}});
       }
     }
     return {{"type", "events"}, {"time_us", view.now().us}, {"events", std::move(events)}};
+  }
+
+  // A job that the program was told of is cancelled while a limit holds it back.
+  [[nodiscard]] bool is_told_refusal(const OracleView& view, const Event& event) const {
+    return event.kind == EventKind::refuse && jobs_.contains(view.jobs().external_id(event.job));
+  }
+
+  // Why a job is in no queue. One that was withdrawn is submitted again at this instant (another size), or later.
+  static const char* reason_of(const OracleView& view, JobId job) {
+    if (view.phase(job) == JobPhase::done) return "cancelled";
+    return view.is_held_back(job) ? "held" : "withdrawn";
+  }
+
+  // What runs on a node that was drained.
+  static Json jobs_on(const OracleView& view, NodeId node) {
+    Json jobs = Json::array();
+    for (const JobId job : view.running()) {
+      std::uint32_t tasks = 0;
+      view.for_each_grant(job, [&](const Grant& grant) { tasks += grant.node == node ? grant.tasks : 0; });
+      if (tasks > 0) jobs.push_back({{"id", view.jobs().external_id(job)}, {"tasks", tasks}});
+    }
+    return jobs;
   }
 
   std::vector<ProgramCommand> commands_of(const Json& answer, Decision& decision) {
@@ -218,6 +272,10 @@ class ProgramPolicy {
     } else {
       verdict = decision.start(job->second);
     }
+    if (verdict == Verdict::over_limit || verdict == Verdict::no_power) {
+      const char* const reason = verdict == Verdict::over_limit ? "limit" : "power";
+      refused_.push_back({{"event", "start_refused"}, {"id", command.id}, {"reason", reason}});
+    }
     if (verdict == Verdict::does_not_fit) fail(what + "it does not fit");
     if (verdict == Verdict::wrong_phase && command.action == OnlineAction::cancel) {
       fail(what + "it is over, or a replica or a task of a study");
@@ -235,6 +293,9 @@ class ProgramPolicy {
   bool is_late_ = false;  // a copy of one that has begun
   std::unique_ptr<LineProgram> program_;
   std::unordered_map<std::string, JobId> jobs_;  // submitted ones by id; looked up, never iterated
+  Json refused_ = Json::array();                 // events of the next message: starts of the last answer
+  std::uint32_t calls_for_nothing_ = 0;          // in a row
+  Time calls_since_{};                           // the first of them
   std::uint64_t lines_ = 0;                      // of its output
   Time now_{};
 };

@@ -307,6 +307,7 @@ Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
   auto table = std::move(jobs).build();
   if (!table) return Unexpected{error_with_lines(path, options, table.error())};
   trace.jobs = *std::move(table);
+  trace.jobs.set_midnight_to_zero(trace.report.clock);
   if (auto fits = check_times(trace.jobs, path); !fits) return Unexpected{fits.error()};
   for (std::string& note : plausibility_notes(trace.jobs)) trace.report.notes.push_back(std::move(note));
   return trace;

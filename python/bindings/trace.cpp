@@ -116,21 +116,24 @@ nb::dict report_of(const PyTrace& trace) {
 // What pickle keeps: the jobs as the native csv, which `make` reads again, and the report.
 nb::object reduced(const PyTrace& trace) {
   const TraceReport& report = trace.trace->report;
-  const std::string text = write_native(trace.trace->jobs).text;
+  JobTable jobs = trace.trace->jobs;
+  jobs.set_midnight_to_zero({});  // times stay as they are
+  const std::string text = write_native(jobs).text;
   nb::list dropped;
   for (const DroppedRows& entry : report.dropped) {
     dropped.append(nb::make_tuple(entry.reason, entry.rows, entry.first_line));
   }
   const nb::object make = nb::module_::import_("gpusched_sim.runs").attr("_trace_of");
-  return nb::make_tuple(
-      make, nb::make_tuple(nb::bytes(text.data(), text.size()), report.path, report.format, report.sha256, report.rows,
-                           report.kept, nb::cast(report.notes), report.cluster, report.machine_gpus, dropped));
+  return nb::make_tuple(make, nb::make_tuple(nb::bytes(text.data(), text.size()), report.path, report.format,
+                                             report.sha256, report.rows, report.kept, nb::cast(report.notes),
+                                             report.cluster, report.machine_gpus, dropped, report.clock.us));
 }
 
 // A trace that was read, with the report of another.
 PyTrace reported(const PyTrace& read, const std::string& path, const std::string& format, const std::string& sha256,
                  std::uint64_t rows, std::uint64_t kept, const std::vector<std::string>& notes,
-                 const std::string& cluster, std::int64_t machine_gpus, const nb::list& dropped) {
+                 const std::string& cluster, std::int64_t machine_gpus, const nb::list& dropped,
+                 std::int64_t clock_us) {
   TraceReport report{.path = path,
                      .format = format,
                      .sha256 = sha256,
@@ -139,12 +142,15 @@ PyTrace reported(const PyTrace& read, const std::string& path, const std::string
                      .dropped = {},
                      .notes = notes,
                      .cluster = cluster,
-                     .machine_gpus = machine_gpus};
+                     .machine_gpus = machine_gpus,
+                     .clock = Time{clock_us}};
   for (const nb::handle entry : dropped) {
     report.dropped.push_back(
         {nb::cast<std::string>(entry[0]), nb::cast<std::uint64_t>(entry[1]), nb::cast<std::uint64_t>(entry[2])});
   }
-  return {std::make_shared<const Trace>(Trace{.jobs = read.trace->jobs, .report = std::move(report)})};
+  JobTable jobs = read.trace->jobs;
+  jobs.set_midnight_to_zero(report.clock);
+  return {std::make_shared<const Trace>(Trace{.jobs = std::move(jobs), .report = std::move(report)})};
 }
 
 PyCluster cluster_of(const std::string& text) {

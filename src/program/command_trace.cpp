@@ -54,7 +54,7 @@ int convert(const TraceArguments& arguments) {
   const auto trace = read_trace(arguments.path, arguments.read);
   if (!trace) return complain(trace.error());
   const TraceReport& report = trace->report;
-  const auto written = convert_trace(trace->jobs, arguments.to, arguments.out, report.machine_gpus, report.clock);
+  const auto written = convert_trace(trace->jobs, arguments.to, arguments.out, report.machine_gpus);
   if (!written) return complain(written.error(), written.error().file.empty() ? exit_bad_input : exit_failed);
   for (const std::string& line : left_out_lines(report)) note(line);
   for (const std::string& line : written->notes) note(line);

@@ -2,6 +2,7 @@
 // gpusched trace generate: a synthetic trace, or the model behind one.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +90,8 @@ Result<TraceModel> chosen_model(const GenerateArguments& arguments, JobTable& re
     if (error.file.empty()) error.file = arguments.like;
     return Unexpected{error};
   }
+  const auto missing = missing_in_twins(trace->jobs, options, !arguments.model_given);
+  if (!missing.empty()) note("of the trace a twin has not: " + joined(missing, ", "));
   real = fitted_jobs(trace->jobs, options);
   return model;
 }
@@ -123,9 +126,37 @@ int compare(const JobTable& real, const TraceModel& model, std::uint64_t seed) {
   return exit_done;
 }
 
+// Whether two paths mean one file, there or not yet. Devices such as /dev/null take what comes.
+bool is_one_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  const auto there = std::filesystem::status(a, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) return false;
+  if (std::filesystem::equivalent(a, b, ignored)) return true;
+  const auto place = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+  };
+  return place(a) == place(b);
+}
+
+// What is to be written would replace what is read, or what was written before.
+std::optional<std::string> overwriting(const GenerateArguments& arguments) {
+  std::error_code ignored;
+  for (const auto& [option, path] : {std::pair{"--out ", &arguments.out}, {"--model-out ", &arguments.model_out}}) {
+    if (is_one_file(*path, arguments.like)) return option + *path + " is the trace itself; name another file";
+    const bool is_table =
+        std::filesystem::is_directory(arguments.like, ignored) && std::filesystem::is_regular_file(*path, ignored) &&
+        std::filesystem::equivalent(std::filesystem::absolute(*path, ignored).parent_path(), arguments.like, ignored);
+    if (is_table) return option + *path + " is a file of the trace; name another one";
+  }
+  if (!is_one_file(arguments.out, arguments.model_out)) return std::nullopt;
+  return "--out and --model-out name the same file, " + arguments.out;
+}
+
 int generate(const GenerateArguments& arguments) {
   if (arguments.out.empty() && arguments.model_out.empty())
     return complain("give --out FILE.csv, or --model-out FILE.json");
+  if (const auto refusal = overwriting(arguments)) return complain(*refusal);
   JobTable real;
   const auto model = chosen_model(arguments, real);
   if (!model) return complain(model.error());

@@ -50,7 +50,7 @@ std::optional<Signal> read_signal_field(JsonFields& fields, const SignalField& f
     fields.read(field.key, constant, field.least, field.most);
     return Signal(constant);
   }
-  SignalOptions options{.kind = field.kind};
+  SignalOptions options{.kind = field.kind, .midnight_to_zero = jobs.midnight_to_zero()};
   std::string name = value->is_string() ? value->get<std::string>() : "";
   if (value->is_object()) {
     fields.read_nested(field.key, *value, [&](JsonFields& own) { name = read_signal_options(own, jobs, options); });

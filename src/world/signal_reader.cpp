@@ -218,6 +218,9 @@ class SignalRows {
       const Time by = *options_.begins_at - from;
       for (Signal::Step& step : steps_) step.time += by;
       file.end += by;
+    } else if (!clock_.is_utc && clock_.unit != whole_seconds(1)) {
+      for (Signal::Step& step : steps_) step.time -= options_.midnight_to_zero;
+      file.end -= options_.midnight_to_zero;
     }
     file.signal = Signal(std::move(steps_));
     return file;

@@ -35,6 +35,9 @@ struct SignalOptions {
   /// what was before stays known. Nothing: the file's own clock.
   std::optional<Time> begins_at = {};
   Time from{};  ///< see begins_at
+  /// The time of day at second 0 of the clock that the signal is to be on (JobTable::midnight_to_zero): hours and
+  /// minutes of a file count from midnight, seconds from second 0.
+  Time midnight_to_zero{};
 };
 
 /// A signal, and what its file says about it.

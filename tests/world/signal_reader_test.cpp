@@ -142,6 +142,15 @@ TEST(SignalReader, RefusesInOneLine) {
   EXPECT_EQ(read_signal("no_such_file.csv", {}).error().to_string(), "no_such_file.csv: cannot be opened");
 }
 
+// A log whose second 0 is at 02:00: hours count from midnight, seconds are those of the log.
+TEST(Signals, HoursAreThoseOfTheDay) {
+  const SignalOptions at_two{.midnight_to_zero = whole_seconds(7200)};
+  const Signal hours = read("hour,gco2_per_kwh\n0,1\n2,900\n3,5\n", at_two).signal;
+  EXPECT_EQ(hours.at(Time{}), 900);
+  EXPECT_EQ(hours.at(whole_seconds(3600)), 5);
+  EXPECT_EQ(read("time_s,gco2_per_kwh\n0,1\n7200,900\n", at_two).signal.at(Time{}), 1);
+}
+
 TEST(Signals, AreSampled) {
   const Signal signal = read("time,gco2_per_kwh\n0,1\n90,2\n120,3\n").signal;
   const Signal minutes = sampled(signal, Time{}, whole_seconds(180), whole_seconds(60));

@@ -82,6 +82,7 @@ Result<Trace> keep_jobs(Trace trace, const std::string& where) {
   auto jobs = std::move(kept).build();
   if (!jobs) return Unexpected{jobs.error()};
   trace.jobs = *std::move(jobs);
+  trace.jobs.set_midnight_to_zero(trace.report.clock);
   return trace;
 }
 

@@ -25,7 +25,7 @@ double mixed_score(double correlation, double common, double own) {
   return std::sqrt(correlation) * common + std::sqrt(1 - correlation) * own;
 }
 
-// Submissions: sessions with gaps, each wholly within the period.
+// Submissions: sessions with gaps, each wholly within the period, whose end is the next one's first instant.
 void place_sessions(std::vector<CalendarJob>& jobs, double length_s, const SessionStyle& style, Rng& rng) {
   std::uint32_t session = 0;
   for (std::size_t first = 0; first < jobs.size(); ++session) {
@@ -39,8 +39,8 @@ void place_sessions(std::vector<CalendarJob>& jobs, double length_s, const Sessi
       jobs[i].session = session;
     }
     const double squeeze = at > length_s ? length_s / at : 1;
-    const double start = rng.uniform() * (length_s - at * squeeze);
-    for (std::size_t i = first; i < first + size; ++i) jobs[i].at_s = start + jobs[i].at_s * squeeze;
+    const double start = rng.uniform() * (length_s - at * squeeze), last_s = length_s - 1e-6;
+    for (std::size_t i = first; i < first + size; ++i) jobs[i].at_s = std::min(start + jobs[i].at_s * squeeze, last_s);
     first += size;
   }
 }

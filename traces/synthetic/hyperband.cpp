@@ -13,8 +13,8 @@
 namespace gpusched {
 namespace {
 
-constexpr double most_ratio = 1024;     // of run times: a rung has as many trials, and each waits for a whole rung
-constexpr double most_study_gap = 1e8;  // hours: 11,000 years, so that times stay far from their limit
+constexpr double most_ratio = 1024;       // of run times: a rung has as many trials, and each waits for a whole rung
+constexpr double most_trace_hours = 1e8;  // 11,000 years, so that times stay far from their limit
 
 Unexpected bad_parameter(std::string parameter, std::string message) {
   return {Error{.message = std::move(message), .field = std::move(parameter)}};
@@ -219,14 +219,18 @@ std::string write_hyperband(const HyperbandModel& model) {
 Result<JobTable> generate_hyperband(const HyperbandModel& model, const SyntheticOptions& options) {
   if (auto valid = check_hyperband(model); !valid) return Unexpected{valid.error()};
   if (auto valid = check_options(options); !valid) return Unexpected{valid.error()};
-  if (options.jobs / model.studies_per_hour > most_study_gap) {
+  if (options.jobs / model.studies_per_hour > most_trace_hours) {
     return bad_parameter("jobs", "expected a trace of at most 1e8 hours");
   }
   JobTable jobs = draw_studies(model, options, 1);
   if (!options.offered_load) return jobs;
   const double load = offered_load(jobs, options.cluster_gpus);
   if (load == 0) return bad_parameter("load", "the jobs drawn are all of one study; ask for more jobs");
-  return draw_studies(model, options, load / *options.offered_load);
+  const double factor = load / *options.offered_load;
+  if (factor * to_seconds(jobs.submits().back()) > most_trace_hours * 3600) {
+    return bad_parameter("load", "expected a trace of at most 1e8 hours");
+  }
+  return draw_studies(model, options, factor);
 }
 
 }  // namespace gpusched

@@ -64,7 +64,8 @@ std::string write_hyperband(const HyperbandModel& model);
 /// Draws a trace from time 0 on. All jobs of a study are submitted at once; those of a rung wait for all jobs of the
 /// rung before. `user` started the study, `group` is the study, `name` the trial. A shorter trace is the beginning of
 /// a longer one. With an offered load, the gaps between studies are multiplied by one factor. Errors: options out of
-/// range, a load of jobs that are all of one study, or a model that check_hyperband() refuses.
+/// range, a trace of more than 1e8 hours, a load of jobs that are all of one study, or a model that check_hyperband()
+/// refuses.
 Result<JobTable> generate_hyperband(const HyperbandModel& model, const SyntheticOptions& options);
 
 }  // namespace gpusched

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ struct SeenJob {
   double submit_s = 0;  ///< since a midnight, >= 0
   std::uint64_t size = 1;
   double run_s = 1;
+  std::optional<double> asked_s;  ///< requested time
 };
 
 std::vector<SeenJob> seen_jobs(const JobTable& jobs, const FitOptions& options) {
@@ -34,10 +36,12 @@ std::vector<SeenJob> seen_jobs(const JobTable& jobs, const FitOptions& options) 
   std::vector<SeenJob> seen;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
+    const Time asked = jobs.estimate(job);
     seen.push_back(
         {.submit_s = to_seconds((jobs.submit(job) - options.week_start) - Time{midnight}),
          .size = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(jobs.shape(job).gpu_milli() / whole_gpu)),
-         .run_s = std::max(1.0, to_seconds(jobs.work(job)))});
+         .run_s = std::max(1.0, to_seconds(jobs.work(job))),
+         .asked_s = asked == Time::max() ? std::nullopt : std::optional(to_seconds(asked))});
   }
   return seen;
 }
@@ -211,6 +215,22 @@ void fit_run_times(LublinModel& model, const std::vector<SeenJob>& seen) {
   if (!best.empty()) model = with_run_times(model, best);
 }
 
+// ---- requests
+
+// Twice the median of requested time over run time, less 1, as f u has the median f / 2. The most likely f is the
+// largest of these ratios, which one short job that asks for a day decides.
+void fit_estimate_factor(LublinModel& model, const std::vector<SeenJob>& seen) {
+  constexpr double least = 1e-6, most = 1e4;  // 0 would be no requests; the most that check_lublin() takes
+  std::vector<double> beyond;
+  for (const SeenJob& job : seen) {
+    if (job.asked_s) beyond.push_back(*job.asked_s / job.run_s - 1);
+  }
+  if (beyond.empty()) return;
+  const auto middle = beyond.begin() + static_cast<std::ptrdiff_t>(beyond.size() / 2);
+  std::nth_element(beyond.begin(), middle, beyond.end());
+  model.estimate_factor = std::clamp(2 * *middle, least, most);
+}
+
 // ---- arrivals
 
 void fit_cycle(LublinModel& model, const std::vector<SeenJob>& seen) {
@@ -312,6 +332,7 @@ Result<LublinModel> fit_lublin(const JobTable& jobs, std::uint64_t processors, c
   model.uhi = std::log2(static_cast<double>(processors));
   fit_sizes(model, seen);
   fit_run_times(model, seen);
+  fit_estimate_factor(model, seen);
   fit_cycle(model, seen);
   fit_gaps(model, seen);
   if (auto valid = check_lublin(model); !valid) return unexpected("no model fits: " + valid.error().to_string());

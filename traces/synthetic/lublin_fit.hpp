@@ -11,7 +11,8 @@
 
 namespace gpusched {
 
-/// The parameters that make the sizes, run times and arrivals of `jobs` most likely, each of the three alone:
+/// The parameters that make the sizes, run times and arrivals of `jobs` most likely, each of the three alone, and an
+/// estimate_factor of twice the median of (requested time / run time - 1), 0 without requested times:
 /// serial_prob, pow2_prob, ulow, umed and uprob from the sizes, with uhi the log2 of `processors` (0: of the largest
 /// job); a1, b1, a2, b2, pa and pb from run times and sizes; anum and bnum from the times of day (days begin as
 /// options.week_start does); aarr and barr from the gaps, with arar 1, since only its product with aarr matters. The

@@ -357,8 +357,63 @@ class Sampler {
   double mean_session_jobs_ = 1;
 };
 
+/// What a job of a GPU count asks for besides. Streams of its own, so that all else is drawn alike with it or without.
+class Demands {
+ public:
+  Demands(const SyntheticModel& model, std::uint64_t seed)
+      : tasks_(Rng(seed).split("tasks")), requests_(Rng(seed).split("requests")) {
+    for (const double gpus : model.gpu_counts) {
+      Of& of = of_count_.emplace_back();
+      std::vector<double> weights;
+      for (const TaskSplit& split : model.task_splits) {
+        if (split.gpus != gpus) continue;
+        of.shapes.push_back(*gang_of_tasks(gpus, split.tasks));
+        weights.push_back(split.weight);
+      }
+      if (of.shapes.empty()) of.shapes.push_back(gang_of_gpus(gpus));
+      if (of.shapes.size() > 1) of.split.emplace(weights);
+      for (const RequestMix& request : model.requests) {
+        if (request.gpus != gpus) continue;
+        of.request = &request;
+        of.ratio.emplace(request.ratio);
+      }
+    }
+  }
+
+  [[nodiscard]] const Shape& draw_shape(std::uint32_t gpu_count) {
+    const Of& of = of_count_[gpu_count];
+    return of.shapes[of.split ? of.split->draw(tasks_) : 0];
+  }
+
+  /// The requested time of a job that runs so long, or Time::max().
+  [[nodiscard]] Time draw_request(std::uint32_t gpu_count, Time work) {
+    const Of& of = of_count_[gpu_count];
+    if (of.request == nullptr) return Time::max();
+    const bool asks = requests_.uniform() < of.request->share;
+    const double ratio = (*of.ratio)(requests_.uniform()), run_s = std::max(to_seconds(work), 1.0);
+    if (!asks) return Time::max();
+    return from_seconds(std::min(ratio * run_s, std::max(of.request->longest_s, run_s)));
+  }
+
+ private:
+  struct Of {
+    std::vector<Shape> shapes;
+    std::optional<WeightedIndex> split;  // none: one shape
+    const RequestMix* request = nullptr;
+    std::optional<QuantileFunction> ratio;
+  };
+
+  Rng tasks_, requests_;
+  std::vector<Of> of_count_;  // by GPU count
+};
+
+struct Offered {
+  double load = 0;
+  Time last{};  ///< submission
+};
+
 /// Offered load of the trace that `rate` jobs an hour would give, without storing it.
-double load_at(const Sampler& sampler, const SyntheticOptions& options, double rate) {
+Offered load_at(const Sampler& sampler, const SyntheticOptions& options, double rate) {
   double gpu_seconds = 0;
   Time first = Time::max(), last{};
   sampler.walk(options.seed, options.jobs, rate, [&](const Draw& draw) {
@@ -366,13 +421,14 @@ double load_at(const Sampler& sampler, const SyntheticOptions& options, double r
     first = std::min(first, draw.submit);
     last = draw.submit;
   });
-  return gpu_seconds / (to_seconds(last - first) * static_cast<double>(options.cluster_gpus));
+  return {gpu_seconds / (to_seconds(last - first) * static_cast<double>(options.cluster_gpus)), last};
 }
 
 /// How the time axis is made: the rate of jobs, and a factor on every submission time.
 struct Pace {
   double jobs_per_hour = 0;
   double stretch = 1;
+  double last_hours = 0;  ///< the last submission
 };
 
 /// The pace that gives the asked load. Load is nearly proportional to the rate; what is left comes from jobs that move
@@ -384,14 +440,17 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
   const double target = *options.offered_load;
   double rate = target * static_cast<double>(options.cluster_gpus) * seconds_per_hour / sampler.mean_gpu_seconds();
   const auto [least_rate, most_rate] = sampler.rates();
+  // A rate lower than one that fills all hours would have times overflow; what is left to the load is stretched.
+  rate = std::max(rate, options.jobs / most_hours);
   rate = std::clamp(rate, least_rate, most_rate);
   Pace best;
   double best_load = 0, best_miss = INFINITY;
   for (int step = 0; step < 12 && best_miss > close_enough; ++step) {
-    const double load = load_at(sampler, options, rate);
+    const auto [load, last] = load_at(sampler, options, rate);
     const double miss = std::abs(load / target - 1);
     if (miss < best_miss) {
       best.jobs_per_hour = rate;
+      best.last_hours = to_seconds(last) / seconds_per_hour;
       best_load = load;
       best_miss = miss;
     }
@@ -400,6 +459,7 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
     rate = std::clamp(rate, least_rate, most_rate);
   }
   if (best_miss > closer_by_stretching) best.stretch = best_load / target;
+  best.last_hours *= best.stretch;
   return best;
 }
 
@@ -408,6 +468,15 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
 Shape gang_of_gpus(double gpus) {
   if (gpus < 1) return {.gpu_milli_per_task = std::llround(gpus * static_cast<double>(whole_gpu))};
   return {.tasks = static_cast<std::uint32_t>(gpus), .gpu_milli_per_task = whole_gpu};
+}
+
+std::optional<Shape> gang_of_tasks(double gpus, std::uint32_t tasks) {
+  const auto milli = std::llround(gpus * static_cast<double>(whole_gpu));
+  if (tasks < 1 || milli % tasks != 0) return std::nullopt;
+  const Shape shape{.tasks = tasks, .gpu_milli_per_task = milli / tasks};
+  const bool is_whole = shape.gpu_milli_per_task % whole_gpu == 0;
+  if (shape.gpu_milli_per_task < 1 || (shape.gpu_milli_per_task > whole_gpu && !is_whole)) return std::nullopt;
+  return shape;
 }
 
 double offered_load(const JobTable& jobs, std::int64_t gpus) {
@@ -447,9 +516,9 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
   if (!(pace.jobs_per_hour > 0)) {
     return bad_option("load", "the jobs drawn are all submitted at one instant; ask for more jobs");
   }
+  if (pace.last_hours > most_hours) return bad_option("load", "expected a trace of at most 1e8 hours");
 
-  std::vector<Shape> shapes;
-  for (const double gpus : model.gpu_counts) shapes.push_back(gang_of_gpus(gpus));
+  Demands demands(model, options.seed);
   JobTableBuilder builder;
   builder.reserve(options.jobs);
   std::vector<std::string> users;
@@ -459,7 +528,8 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
     sampler.draw_attempts(draw.job_class, draw.work, *draw.outcome, attempts);
     builder.add({.submit = pace.stretch == 1 ? draw.submit : from_seconds(to_seconds(draw.submit) * pace.stretch),
                  .work = draw.work,
-                 .shape = shapes[draw.gpu_count],
+                 .estimate = demands.draw_request(draw.gpu_count, draw.work),
+                 .shape = demands.draw_shape(draw.gpu_count),
                  .user = users.empty() ? std::string_view{} : std::string_view{users[draw.user]},
                  .vc = model.vcs[draw.vc].name,
                  .status = sampler.draw_status(draw.job_class, *draw.outcome),

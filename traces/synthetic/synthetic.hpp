@@ -85,6 +85,26 @@ struct Calendar {
   friend bool operator==(const Calendar&, const Calendar&) = default;
 };
 
+/// How the GPUs of some jobs of a GPU count stand: in so many tasks, each with as many of them (or the same share of
+/// one).
+struct TaskSplit {
+  double gpus = 0;  ///< one of SyntheticModel::gpu_counts
+  std::uint32_t tasks = 1;
+  double weight = 0;  ///< share of that GPU count's jobs, up to a common factor
+
+  friend bool operator==(const TaskSplit&, const TaskSplit&) = default;
+};
+
+/// How long the jobs of a GPU count ask to run.
+struct RequestMix {
+  double gpus = 0;       ///< one of SyntheticModel::gpu_counts
+  double share = 1;      ///< of its jobs ask for a time at all
+  QuantileTable ratio;   ///< requested time over run time
+  double longest_s = 0;  ///< no job asks for more, unless it runs longer
+
+  friend bool operator==(const RequestMix&, const RequestMix&) = default;
+};
+
 /// Everything that a synthetic trace is drawn from. JSON form: read_model() and write_model().
 struct SyntheticModel {
   std::string name;
@@ -100,7 +120,9 @@ struct SyntheticModel {
   double gap_correlation = 0;  ///< of the normal scores of a session's gaps: some sessions are fast, [0, 1]
   double run_correlation = 0;  ///< of the normal scores of run times within a session, [0, 1]
   UserMix users;
-  std::vector<double> gpu_counts;  ///< ascending; below 1 a share of one GPU, else whole
+  std::vector<double> gpu_counts;      ///< ascending; below 1 a share of one GPU, else whole
+  std::vector<TaskSplit> task_splits;  ///< ascending by GPUs, then tasks; GPU counts without one: tasks of one GPU
+  std::vector<RequestMix> requests;    ///< ascending by GPUs; GPU counts without one: no requested times
   std::vector<VcMix> vcs;
   std::vector<JobClass> classes;  ///< ascending max_gpus; the last covers every GPU count
   Calendar calendar;  ///< of a model fitted to a trace: replaces the weekly rhythm and the run times of classes
@@ -120,6 +142,9 @@ struct SyntheticOptions {
 /// A gang of so many GPUs, anywhere, or a share of one. Precondition: below 1, or whole.
 Shape gang_of_gpus(double gpus);
 
+/// So many GPUs in `tasks` tasks, or no shape: a task has a share of one GPU, or whole ones.
+std::optional<Shape> gang_of_tasks(double gpus, std::uint32_t tasks);
+
 /// GPU-seconds that the jobs ask for, divided by the GPU-seconds that `gpus` GPUs have between the first and the last
 /// submission. 0 when that span is empty. Precondition: gpus > 0.
 double offered_load(const JobTable& jobs, std::int64_t gpus);
@@ -129,8 +154,9 @@ Result<void> check_options(const SyntheticOptions& options);
 
 /// Draws a trace; time 0 is a Monday, 00:00, or where the calendar begins, which begins again when it ends. With an
 /// offered load, the rate of sessions is scaled until the drawn trace has that load within 1 %; where sessions are too
-/// long for that (few jobs, many GPUs), all times are scaled instead. Errors: options out of range, jobs that are all
-/// submitted at one instant while a load is asked, or a model that check_model() refuses.
+/// long for that (few jobs, many GPUs), all times are scaled instead. Errors: options out of range, a trace of more
+/// than 1e8 hours, jobs that are all submitted at one instant while a load is asked, or a model that check_model()
+/// refuses.
 Result<JobTable> generate_synthetic(const SyntheticModel& model, const SyntheticOptions& options);
 
 /// The model's own defaults: jobs, load and cluster size as its file recommends.

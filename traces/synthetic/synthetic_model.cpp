@@ -122,6 +122,23 @@ void read_all(JsonFields& fields, SyntheticModel& model) {
     read_needed(users, "zipf_exponent", model.users.zipf_exponent);
   });
   read_needed(fields, "gpu_counts", model.gpu_counts);
+  if (fields.find("task_splits") != nullptr) {
+    fields.read_objects("task_splits", [&](JsonFields& own, std::size_t) {
+      TaskSplit& split = model.task_splits.emplace_back();
+      read_needed(own, "gpus", split.gpus);
+      read_needed(own, "tasks", split.tasks);
+      read_needed(own, "weight", split.weight);
+    });
+  }
+  if (fields.find("requests") != nullptr) {
+    fields.read_objects("requests", [&](JsonFields& own, std::size_t) {
+      RequestMix& request = model.requests.emplace_back();
+      read_needed(own, "gpus", request.gpus);
+      read_needed(own, "share", request.share);
+      read_needed(own, "ratio", request.ratio);
+      read_needed(own, "longest_s", request.longest_s);
+    });
+  }
   fields.require("vcs");
   fields.read_objects("vcs", [&](JsonFields& vc, std::size_t) {
     VcMix& mix = model.vcs.emplace_back();
@@ -226,6 +243,40 @@ Result<void> check_mix(const SyntheticModel& model) {
   return {};
 }
 
+bool has_count(const SyntheticModel& model, double gpus) {
+  return std::binary_search(model.gpu_counts.begin(), model.gpu_counts.end(), gpus);
+}
+
+Result<void> check_demands(const SyntheticModel& model) {
+  for (std::size_t i = 0; i < model.task_splits.size(); ++i) {
+    const TaskSplit& split = model.task_splits[i];
+    const std::string path = index_path("/task_splits", i);
+    if (!has_count(model, split.gpus)) return wrong(path + "/gpus", "expected one of gpu_counts");
+    if (!gang_of_tasks(split.gpus, split.tasks)) {
+      return wrong(path + "/tasks", "expected tasks that have as many whole GPUs each, or the same share of one");
+    }
+    if (!(split.weight > 0) || !std::isfinite(split.weight))
+      return wrong(path + "/weight", "expected a number above 0");
+    const auto key = [](const TaskSplit& one) { return std::pair(one.gpus, one.tasks); };
+    if (i > 0 && !(key(model.task_splits[i - 1]) < key(split))) {
+      return wrong(path, "expected task_splits by GPUs, then tasks, none twice");
+    }
+  }
+  for (std::size_t i = 0; i < model.requests.size(); ++i) {
+    const RequestMix& request = model.requests[i];
+    const std::string path = index_path("/requests", i);
+    if (!has_count(model, request.gpus)) return wrong(path + "/gpus", "expected one of gpu_counts");
+    if (!(request.share >= 0 && request.share <= 1)) return wrong(path + "/share", "expected a number from 0 to 1");
+    if (!(request.longest_s >= 0 && request.longest_s <= most_seconds)) {
+      return wrong(path + "/longest_s", "expected a number from 0 to 3200000000");
+    }
+    if (auto good = check_table(path + "/ratio", request.ratio, most_seconds); !good) return good;
+    if (i > 0 && !(model.requests[i - 1].gpus < request.gpus))
+      return wrong(path, "expected requests by GPUs, none twice");
+  }
+  return {};
+}
+
 Result<void> check_calendar(const SyntheticModel& model) {
   const Calendar& calendar = model.calendar;
   if (calendar.entries.empty()) return {};
@@ -243,9 +294,7 @@ Result<void> check_calendar(const SyntheticModel& model) {
     if (i > 0 && !(key(calendar.entries[i - 1]) < key(entry))) {
       return wrong(path, "expected entries by period, then GPUs, none twice");
     }
-    if (!std::binary_search(model.gpu_counts.begin(), model.gpu_counts.end(), entry.gpus)) {
-      return wrong(path + "/gpus", "expected one of gpu_counts");
-    }
+    if (!has_count(model, entry.gpus)) return wrong(path + "/gpus", "expected one of gpu_counts");
     if (entry.jobs < 1 || entry.jobs > 10'000'000) return wrong(path + "/jobs", "expected 1 to 10000000");
     if (!(entry.work_s >= 0 && entry.work_s <= most_seconds * entry.jobs)) {
       return wrong(path + "/work_s", "expected a number >= 0");
@@ -315,6 +364,7 @@ Result<void> check_model(const SyntheticModel& model) {
     return wrong("/users/zipf_exponent", "expected a number from 0 to 10");
   }
   if (auto good = check_mix(model); !good) return good;
+  if (auto good = check_demands(model); !good) return good;
   return check_calendar(model);
 }
 
@@ -348,6 +398,15 @@ std::string write_model(const SyntheticModel& model) {
   json["run_correlation"] = model.run_correlation;
   json["users"] = {{"count", model.users.count}, {"zipf_exponent", model.users.zipf_exponent}};
   json["gpu_counts"] = model.gpu_counts;
+  for (const TaskSplit& split : model.task_splits) {
+    json["task_splits"].push_back({{"gpus", split.gpus}, {"tasks", split.tasks}, {"weight", split.weight}});
+  }
+  for (const RequestMix& request : model.requests) {
+    json["requests"].push_back({{"gpus", request.gpus},
+                                {"share", request.share},
+                                {"ratio", table_json(request.ratio)},
+                                {"longest_s", request.longest_s}});
+  }
   json["vcs"] = Json::array();
   for (const VcMix& vc : model.vcs) {
     json["vcs"].push_back({{"name", vc.name}, {"weight", vc.weight}, {"gpu_weights", vc.gpu_weights}});

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "src/base/number_text.hpp"
 #include "traces/synthetic/calendar.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 
@@ -38,6 +39,7 @@ namespace {
 constexpr std::array class_ends{0.999, 1.0, 3.0, 7.0, 15.0, 1e6};
 constexpr std::size_t least_jobs_a_class = 100;
 constexpr std::size_t least_jobs = 100;
+constexpr double most_requested_s = 3.2e9;  // a century, as of run times in check_model()
 
 struct FittedJob {
   JobId id{};
@@ -270,6 +272,74 @@ void fit_mix(const JobTable& jobs, const std::vector<FittedJob>& kept, Synthetic
   for (auto& [name, mix] : mixes) model.vcs.push_back(std::move(mix));
 }
 
+/// The tasks of a job, where they make up the GPUs that it counts by.
+Shape kept_shape(const JobTable& jobs, const FittedJob& job) {
+  const Shape& asked = jobs.shape(job.id);
+  const Shape gang = gang_of_gpus(job.gpus);
+  if (asked.gpu_milli() != gang.gpu_milli()) return gang;
+  return {.tasks = asked.tasks, .gpu_milli_per_task = asked.gpu_milli_per_task};
+}
+
+/// Of each GPU count of which a job has not tasks of one GPU each.
+std::vector<TaskSplit> fit_splits(const JobTable& jobs, const std::vector<FittedJob>& kept) {
+  std::map<std::pair<double, std::uint32_t>, double> weights;  // by GPUs, then tasks
+  std::set<double> split;
+  for (const FittedJob& job : kept) {
+    const Shape shape = kept_shape(jobs, job);
+    weights[{job.gpus, shape.tasks}] += 1;
+    if (shape != gang_of_gpus(job.gpus)) split.insert(job.gpus);
+  }
+  std::vector<TaskSplit> splits;
+  for (const auto& [place, weight] : weights) {
+    if (split.contains(place.first)) splits.push_back({.gpus = place.first, .tasks = place.second, .weight = weight});
+  }
+  return splits;
+}
+
+std::vector<RequestMix> fit_requests(const JobTable& jobs, const std::vector<FittedJob>& kept) {
+  struct Seen {
+    double jobs = 0, longest_s = 0;
+    std::vector<double> ratios;
+  };
+  std::map<double, Seen> by_gpus;
+  for (const FittedJob& job : kept) {
+    Seen& seen = by_gpus[job.gpus];
+    seen.jobs += 1;
+    if (jobs.estimate(job.id) == Time::max()) continue;
+    const double asked_s = std::min(to_seconds(jobs.estimate(job.id)), most_requested_s);
+    seen.longest_s = std::max(seen.longest_s, asked_s);
+    seen.ratios.push_back(asked_s / std::max(to_seconds(jobs.work(job.id)), 1.0));
+  }
+  std::vector<RequestMix> requests;
+  for (auto& [gpus, seen] : by_gpus) {
+    if (seen.ratios.empty()) continue;
+    const double share = static_cast<double>(seen.ratios.size()) / seen.jobs;
+    requests.push_back(
+        {.gpus = gpus, .share = share, .ratio = quantile_table(std::move(seen.ratios)), .longest_s = seen.longest_s});
+  }
+  return requests;
+}
+
+/// The trace's own size, on as many 8-GPU nodes as it keeps busy on average, or larger ones that hold its largest task.
+std::string cluster_for(const JobTable& jobs, const std::vector<FittedJob>& kept, double hours) {
+  double gpu_seconds = 0, most_gpus = 1;
+  std::int64_t node = 8;
+  for (const FittedJob& job : kept) {
+    gpu_seconds += job.gpus * to_seconds(jobs.work(job.id));
+    most_gpus = std::max(most_gpus, job.gpus);
+    node = std::max(node, kept_shape(jobs, job).gpu_milli_per_task / whole_gpu);
+  }
+  const auto gpus = static_cast<double>(node);
+  double nodes = std::max({1.0, std::ceil(gpu_seconds / (hours * 3600 * gpus)), std::ceil(most_gpus / gpus)});
+  for (const FittedJob& job : kept) {
+    const Shape shape = kept_shape(jobs, job);
+    const std::int64_t of_node = shape.is_share() ? node * (whole_gpu / shape.gpu_milli_per_task)
+                                                  : node / (shape.gpu_milli_per_task / whole_gpu);
+    nodes = std::max(nodes, std::ceil(shape.tasks / static_cast<double>(of_node)));
+  }
+  return std::to_string(std::llround(nodes)) + "x" + std::to_string(node);
+}
+
 }  // namespace
 
 JobTable fitted_jobs(const JobTable& jobs, const FitOptions& options) {
@@ -277,7 +347,8 @@ JobTable fitted_jobs(const JobTable& jobs, const FitOptions& options) {
   for (const FittedJob& job : gpu_jobs(jobs, options)) {
     builder.add({.submit = jobs.submit(job.id),
                  .work = jobs.work(job.id),
-                 .shape = gang_of_gpus(job.gpus),
+                 .estimate = jobs.estimate(job.id),
+                 .shape = kept_shape(jobs, job),
                  .user = jobs.users()[jobs.user(job.id)],
                  .vc = jobs.vcs()[jobs.vc(job.id)]});
   }
@@ -315,6 +386,8 @@ Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options
   model.run_correlation = neighbour_correlation(runs);
   model.users = fit_users(jobs, kept);
   fit_mix(jobs, kept, model);
+  model.task_splits = fit_splits(jobs, kept);
+  model.requests = fit_requests(jobs, kept);
   for (std::uint32_t c = 0; c < ends.size(); ++c) model.classes.push_back(fit_class(jobs, kept, sessions, c, ends[c]));
 
   std::vector<CalendarInput> course;
@@ -322,16 +395,47 @@ Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options
   for (const FittedJob& job : kept) course.push_back({jobs.submit(job.id), job.gpus, to_seconds(jobs.work(job.id))});
   model.calendar = fit_calendar(course);
 
-  // The trace's own size, on as many 8-GPU nodes as it keeps busy on average.
-  double gpu_seconds = 0;
-  for (const FittedJob& job : kept) gpu_seconds += job.gpus * to_seconds(jobs.work(job.id));
-  const double nodes =
-      std::max({1.0, std::ceil(gpu_seconds / (hours * 3600 * 8)), std::ceil(model.gpu_counts.back() / 8)});
-  model.default_cluster = std::to_string(std::llround(nodes)) + "x8";
+  model.default_cluster = cluster_for(jobs, kept, hours);
   model.default_jobs = static_cast<std::uint32_t>(kept.size());
   // A trace may hold what the model does not say: run times that are all zero, or weeks between a user's jobs.
   if (auto valid = check_model(model); !valid) return unexpected("no model fits: " + valid.error().to_string());
   return model;
+}
+
+std::vector<std::string> missing_in_twins(const JobTable& jobs, const FitOptions& options, bool of_users) {
+  const std::vector<FittedJob> kept = gpu_jobs(jobs, options);
+  std::vector<std::string> missing;
+  const auto add = [&](const char* what, auto has) {
+    const auto of = [&](const FittedJob& job) { return has(job.id); };
+    if (std::any_of(kept.begin(), kept.end(), of)) missing.emplace_back(what);
+  };
+  add("CPU", [&](JobId job) { return jobs.shape(job).cpu_milli_per_task > 0; });
+  add("memory", [&](JobId job) { return jobs.shape(job).memory_mib_per_task > 0; });
+  add("GPU types", [&](JobId job) { return jobs.shape(job).gpu_spec != 0; });
+  if (!of_users) {
+    add("tasks of several GPUs", [&](JobId job) { return jobs.shape(job).gpu_milli_per_task > whole_gpu; });
+    add("shares of GPUs", [&](JobId job) { return jobs.shape(job).is_share(); });
+    add("users", [&](JobId job) { return jobs.user(job) != 0; });
+    add("virtual clusters", [&](JobId job) { return jobs.vc(job) != 0; });
+    add("statuses", [&](JobId job) { return jobs.status(job) != JobStatus::unknown; });
+    add("attempts", [&](JobId job) { return jobs.attempts(job) > 1; });
+  }
+  add("groups", [&](JobId job) { return jobs.group(job) != 0; });
+  add("qualities of service", [&](JobId job) { return jobs.qos(job) != 0; });
+  add("priorities", [&](JobId job) { return jobs.priority(job) != 0; });
+  add("deadlines", [&](JobId job) { return jobs.deadline(job) != Time::max(); });
+  add("names", [&](JobId job) { return jobs.name(job) != 0; });
+  add("families", [&](JobId job) { return jobs.family(job) != 0; });
+  add("waits for other jobs", [&](JobId job) { return !jobs.dependencies().of(job).empty(); });
+  std::uint64_t without_gpu = 0;
+  const bool are_all = kept.size() < options.jobs;  // those behind the last one, too
+  const std::uint32_t end = kept.empty() ? 0 : are_all ? jobs.size() : index(kept.back().id);
+  for (std::uint32_t i = 0; i < end; ++i) {
+    const bool counts = !options.from || jobs.submit(JobId{i}) >= *options.from;
+    without_gpu += counts && jobs.shape(JobId{i}).gpu_milli() == 0 ? 1 : 0;
+  }
+  if (without_gpu > 0) missing.push_back(counted(without_gpu, "job") + " without a GPU");
+  return missing;
 }
 
 }  // namespace gpusched

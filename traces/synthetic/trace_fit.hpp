@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
@@ -24,12 +26,16 @@ struct FitOptions {
 };
 
 /// The jobs that the fit counts, as the model sees them: with GPUs, the first options.jobs of those submitted at `from`
-/// or later, as gangs of one GPU each (or a share of one) without demands on processors, memory or GPU types.
+/// or later, with their tasks and requested times, without demands on processors, memory or GPU types.
 JobTable fitted_jobs(const JobTable& jobs, const FitOptions& options = {});
 
-/// The model whose calendar, sessions, rhythm, mixes, run times, attempts and statuses are those of `jobs`. Jobs
-/// without a GPU are left out; a gang counts by its total of GPUs, rounded up to whole ones above one. Errors: fewer
-/// than 100 jobs, or all submitted at once.
+/// The model whose calendar, sessions, rhythm, mixes, run times, attempts, statuses, tasks and requested times are
+/// those of `jobs`. Jobs without a GPU are left out; a gang counts by its total of GPUs, rounded up to whole ones above
+/// one (of single GPUs then). Errors: fewer than 100 jobs, or all submitted at once.
 Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options = {});
+
+/// What `jobs` have and a twin has not, in words, such as "memory" or "12 jobs without a GPU". `of_users`: a twin of
+/// fit_model(); false: of fit_lublin().
+std::vector<std::string> missing_in_twins(const JobTable& jobs, const FitOptions& options, bool of_users);
 
 }  // namespace gpusched

@@ -76,6 +76,10 @@ class JobTable {
   [[nodiscard]] const Dependencies& successors() const { return successors_; }
   /// The first submission of the trace whose slice this is, on whose clock its jobs are. Precondition: not empty.
   [[nodiscard]] Time trace_begin() const { return trace_begin_.value_or(submit(JobId{0})); }
+  /// The time of day, past midnight, at second 0 of the trace's clock (SWF UnixStartTime).
+  [[nodiscard]] Time midnight_to_zero() const { return midnight_to_zero_; }
+  /// Says so.
+  void set_midnight_to_zero(Time time_of_day) { midnight_to_zero_ = time_of_day; }
   /// Number of attempts, >= 1.
   [[nodiscard]] std::uint32_t attempts(JobId job) const {
     if (attempt_begin_.empty()) return 1;
@@ -161,6 +165,7 @@ class JobTable {
     for (std::uint32_t i = 0; i < in_front; ++i) part.submit_[i] = part.submit_[in_front];
     if (arrival_scale != 1.0) part.scale_arrivals(arrival_scale);
     if (size() > 0) part.trace_begin_ = trace_begin();
+    part.midnight_to_zero_ = midnight_to_zero_;
     part.dependencies_ = dependencies_.slice(first, count, in_front);
     part.successors_ = part.dependencies_.reversed();
     if (has_attempts()) {
@@ -234,6 +239,7 @@ class JobTable {
   }
 
   std::optional<Time> trace_begin_;  // of the trace that this was cut from; none: this is no part of one
+  Time midnight_to_zero_{};
   std::uint32_t replicas_ = 0, in_front_ = 0;
   std::vector<Time> submit_, work_;
   std::vector<std::uint32_t> shape_;
@@ -330,6 +336,7 @@ class JobTableBuilder {
   /// The table is one of the jobs of `jobs`, and on the clock of the same trace (JobTable::trace_begin).
   void keep_clock_of(const JobTable& jobs) {
     if (jobs.size() > 0) table_.trace_begin_ = jobs.trace_begin();
+    table_.midnight_to_zero_ = jobs.midnight_to_zero_;
   }
   /// The rows so far are replicas of services (JobTable::replicas) and stay in front. Precondition: nothing is
   /// submitted before them.

@@ -144,7 +144,7 @@ def _read(submits: Any, durations: Any, gpus: Any, numbers: dict[str, Any], text
     writer.writerow(columns)
     writer.writerows(zip(*columns.values()))
     try:
-        return _trace_of(text.getvalue().encode(errors="surrogateescape"), "columns", "columns", "", rows, rows, [], "", 0, [])
+        return _trace_of(text.getvalue().encode(errors="surrogateescape"), "columns", "columns", "", rows, rows, [], "", 0, [], 0)
     except _core.Error as error:
         raise _core.Error(_as_cell(str(error))) from None
 

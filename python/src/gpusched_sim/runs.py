@@ -146,8 +146,8 @@ def _trace_of(text: bytes, *report: Any) -> _core.Trace:
 
 
 def parse_cluster(cluster: str | int | os.PathLike | _core.Cluster) -> _core.Cluster:
-    """Makes a cluster of a built-in name, `"NODESxGPUS"`, `"RACKSxNODESxGPUS"`, a number of GPUs or a file, each
-    with `"+NODESxGPUS[:TYPE]"` behind it for more nodes.
+    """Makes a cluster of a built-in name, `"NODESxGPUS[:TYPE]"`, `"RACKSxNODESxGPUS[:TYPE]"`, a number of GPUs or
+    a file, each with `"+NODESxGPUS[:TYPE]"` behind it for more nodes.
 
     Parameters
     ----------

@@ -101,6 +101,13 @@ TEST(HyperbandTrace, HasTheLoadAskedFor) {
             "load: the jobs drawn are all of one study; ask for more jobs");
 }
 
+TEST(HyperbandTrace, OfALoadForWhichTimesWouldOverflowIsRefused) {
+  const SyntheticOptions options{.jobs = 2000, .offered_load = 1e-10, .cluster_gpus = 16};
+  const auto jobs = generate_hyperband(model_of(""), options);
+  ASSERT_FALSE(jobs);
+  EXPECT_EQ(jobs.error().to_string(), "load: expected a trace of at most 1e8 hours");
+}
+
 TEST(HyperbandModel, IsNamedWrittenAndReadAgain) {
   const TraceModel named = named_trace_model("hyperband{eta=4,most_s=1e4}").value();
   EXPECT_EQ(std::get<HyperbandModel>(named).eta, 4u);

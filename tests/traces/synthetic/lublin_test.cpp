@@ -397,6 +397,12 @@ TEST(LublinFit, RecoversTheParametersThatDrewALog) {
   }
 }
 
+TEST(LublinFit, RecoversTheFactorOfRequestedTimes) {
+  const JobTable jobs = drawn_from(lublin("estimate_factor=3"), {.jobs = 5000, .seed = 2});
+  EXPECT_NEAR(fit_lublin(jobs, 128)->estimate_factor, 3, 0.15);
+  EXPECT_EQ(fit_lublin(drawn_from(lublin(""), {.jobs = 500, .seed = 2}), 128)->estimate_factor, 0);
+}
+
 TEST(LublinFit, CountsTheJobsThatOptionsName) {
   const LublinModel truth = lublin("type=all");
   const JobTable jobs = drawn_from(truth, {.jobs = 3000, .seed = 1});

@@ -17,6 +17,7 @@
 
 #include "tests/support/files.hpp"
 #include "traces/core/trace.hpp"
+#include "traces/synthetic/calendar.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 #include "traces/synthetic/trace_fit.hpp"
 
@@ -204,6 +205,14 @@ TEST(Synthetic, RefusesOptionsThatMakeNoTrace) {
   EXPECT_EQ(field({.jobs = 10, .offered_load = NAN, .cluster_gpus = 8}), "load");
   EXPECT_EQ(field({.jobs = 1, .offered_load = 0.5, .cluster_gpus = 8}), "load");
   EXPECT_EQ(field({.jobs = 10, .offered_load = 0.5, .cluster_gpus = 0}), "cluster");
+}
+
+TEST(Synthetic, RefusesALoadForWhichTimesWouldOverflow) {
+  for (const double load : {1e-8, 1e-300}) {
+    const auto jobs = generate_synthetic(model_named("philly"), {.offered_load = load, .cluster_gpus = 320});
+    ASSERT_FALSE(jobs) << load;
+    EXPECT_EQ(jobs.error().to_string(), "load: expected a trace of at most 1e8 hours");
+  }
 }
 
 TEST(Synthetic, ALoadNeedsJobsAtDifferentTimes) {
@@ -432,6 +441,67 @@ TEST(TraceFit, ATwinFollowsTheCalendarOfItsTrace) {
     ASSERT_EQ(longer.work(JobId{i}), twin.work(JobId{i}));
   }
   EXPECT_EQ(*read_model(write_model(*model), "model"), *model);
+}
+
+/// 600 jobs of 8 GPUs and 300 of one. Of 8: every third in 8 tasks, where `on_nodes` the others in one; each asks for
+/// twice its run time.
+JobTable gangs(bool on_nodes) {
+  JobTableBuilder builder;
+  for (int i = 0; i < 900; ++i) {
+    const bool wide = i % 3 != 0, one_task = on_nodes && i % 9 > 2;
+    const Time work = whole_seconds(60 + i % 77);
+    builder.add({.submit = whole_seconds(i * 40),
+                 .work = work,
+                 .estimate = on_nodes ? work + work : Time::max(),
+                 .shape = !wide      ? gang_of_gpus(1)
+                          : one_task ? Shape{.tasks = 1, .gpu_milli_per_task = 8 * whole_gpu}
+                                     : gang_of_gpus(8)});
+  }
+  return *std::move(builder).build();
+}
+
+TEST(TraceFit, ATwinKeepsHowGpusStandInTasksAndWhatTimesAreRequested) {
+  const auto model = fit_model(gangs(true)), loose = fit_model(gangs(false));
+  ASSERT_TRUE(model && loose);
+  EXPECT_EQ(write_model(*loose).find("task_splits"), std::string::npos);
+  const JobTable twin = drawn(*model, {.jobs = 900, .seed = 1});
+  EXPECT_EQ(rows_of(twin), rows_of(drawn(*loose, {.jobs = 900, .seed = 1}))) << "all else is drawn alike";
+  double wide = 0, one_task = 0;
+  for (std::uint32_t i = 0; i < twin.size(); ++i) {
+    const Shape& shape = twin.shape(JobId{i});
+    wide += shape.gpu_milli() == 8 * whole_gpu ? 1 : 0;
+    one_task += shape.tasks == 1 && shape.gpu_milli_per_task == 8 * whole_gpu ? 1 : 0;
+    EXPECT_NEAR(to_seconds(twin.estimate(JobId{i})), std::min(2 * to_seconds(twin.work(JobId{i})), 272.0), 1e-3);
+  }
+  EXPECT_EQ(wide, 600);
+  EXPECT_NEAR(one_task / wide, 2.0 / 3, 0.06);
+  EXPECT_EQ(*read_model(write_model(*model), "model"), *model);
+  EXPECT_EQ(fitted_jobs(gangs(true)).shape(JobId{4}).tasks, 1u);
+}
+
+TEST(TraceFit, SaysWhatATwinHasNot) {
+  JobTableBuilder builder;
+  for (int i = 0; i < 4; ++i) {
+    builder.add({.submit = whole_seconds(i),
+                 .shape = {.gpu_milli_per_task = i == 1 ? 0 : whole_gpu, .memory_mib_per_task = i * 5},
+                 .user = "ann",
+                 .gpu_spec = "A100",
+                 .priority = i == 1 ? 3 : 0});
+  }
+  const JobTable jobs = *std::move(builder).build();
+  const std::vector<std::string> of_users{"memory", "GPU types", "1 job without a GPU"};
+  EXPECT_EQ(missing_in_twins(jobs, {}, true), of_users);
+  const std::vector<std::string> of_lublin{"memory", "GPU types", "users"};
+  EXPECT_EQ(missing_in_twins(jobs, {.from = whole_seconds(2)}, false), of_lublin);
+}
+
+TEST(TraceFit, JobsOfAPeriodEndWithinIt) {
+  const CalendarEntry entry{.gpus = 1, .jobs = 50, .work_s = 500, .run_s = {{0, 1}, {10, 10}}};
+  const QuantileFunction size({{0, 1}, {50, 50}}), gap_s({{0, 1}, {1000, 1000}});
+  const SessionStyle style{.session_jobs = &size, .gap_s = &gap_s};
+  for (const CalendarJob& job : draw_entry(entry, 50, 10'800, style, Rng(1))) {
+    EXPECT_LT(from_seconds(job.at_s), whole_seconds(10'800));
+  }
 }
 
 TEST(TraceFit, ATwinMeetsALoadThatIsAskedFor) {

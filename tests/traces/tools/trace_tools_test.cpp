@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "src/base/name_text.hpp"
 #include "src/world/cluster_reader.hpp"
@@ -103,7 +105,8 @@ TEST(Convert, SwfKeepsWhatItCanAndSaysWhatItCannot) {
                                                     "1 job asks for no GPU, left out",
                                                     "1 job asks for a share of a GPU, rounded up to a whole processor",
                                                     "1 job has tasks of several GPUs, which become single processors",
-                                                    "1 job asks for a GPU type, which SWF cannot express"}));
+                                                    "1 job asks for a GPU type, which SWF cannot express",
+                                                    "3 jobs have a demand of CPU, which SWF cannot express"}));
   const Trace again = *read_trace(path);
   EXPECT_EQ(again.report.format, "swf");
   ASSERT_EQ(again.jobs.size(), 3u);
@@ -154,6 +157,57 @@ TEST(Convert, ToSwfKeepsRecordedStarts) {
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(again->jobs.start(JobId{0}), whole_seconds(300));
   EXPECT_EQ(again->jobs.start(JobId{1}), Time::max());
+}
+
+// The fields of each job of a swf text, from 1.
+std::vector<std::vector<std::string>> swf_rows(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(';')) continue;
+    std::istringstream fields("0 " + line);
+    rows.emplace_back(std::istream_iterator<std::string>(fields), std::istream_iterator<std::string>());
+  }
+  return rows;
+}
+
+TEST(Convert, ToSwfKeepsNumbersAndMemoryAndSaysWhatElseIsLost) {
+  const TempFolder folder;
+  const std::string path =
+      folder.write("jobs.csv",
+                   "job_id,submit_s,work_s,tasks,gpu_milli_per_task,memory_mib_per_task,user,group,vc,name,"
+                   "priority,deadline_s\n"
+                   "1,0,3,1,2000,5,4,b,7,n,2,90\n2,1,3,1,1000,,3,7,7,n,0,\n");
+  const TraceText swf = write_swf(read_trace(path)->jobs);
+  const auto rows = swf_rows(swf.text);
+  EXPECT_EQ(rows[0][10], "2560");
+  EXPECT_EQ(rows[1][10], "-1");
+  EXPECT_EQ(rows[0][12], "4");
+  EXPECT_EQ(rows[1][12], "3");
+  EXPECT_EQ(rows[0][13], "1");
+  EXPECT_EQ(rows[1][13], "2");
+  EXPECT_EQ(rows[1][15], "7");
+  EXPECT_EQ(swf.notes, (std::vector<std::string>{"1 job has tasks of several GPUs, which become single processors",
+                                                 "1 job has a priority, which SWF cannot express",
+                                                 "1 job has a deadline, which SWF cannot express",
+                                                 "2 jobs have a name, which SWF cannot express"}));
+}
+
+TEST(Convert, ToSwfNamesTheLastOfSeveralToEnd) {
+  const auto converted = [](const std::string& start_of_2) {
+    const TempFolder folder;
+    return write_swf(read_trace(folder.write("jobs.csv",
+                                             "job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s,after\n"
+                                             "1,0,90,1,1000,5,\n2,1,3,1,1000," +
+                                                 start_of_2 + ",\n3,2,3,1,1000,,1;2\n"))
+                         ->jobs);
+  };
+  const TraceText known = converted("60"), unknown = converted("");
+  EXPECT_EQ(swf_rows(known.text)[2][17], "1");
+  EXPECT_EQ(known.notes, std::vector<std::string>{"1 job waits for the end of several others, of which SWF names one"});
+  EXPECT_EQ(swf_rows(unknown.text)[2][17], "-1");
+  EXPECT_EQ(unknown.notes,
+            std::vector<std::string>{"1 job waits for the end of others that SWF cannot name; no wait is written"});
 }
 
 TEST(Convert, SwfToSwfLosesNothing) {

@@ -86,13 +86,13 @@ class Words {
       case WaitCause::placement:
         return "placement " + plan_->scenario.conditions.placement + " takes none of the nodes with " + free +
                " free GPUs";
+      case WaitCause::power_cap: return "a power cap refuses it: " + free + " GPUs free where it fits";
       case WaitCause::policy: break;
     }
     if (run_->policy == "as-recorded") return "its recorded start: " + free + " GPUs are free where it fits";
-    std::string text = "its turn: " + free + " GPUs free where it fits, which " + run_->policy + " keeps for others";
-    if (run_->policy.find('+') != std::string::npos) text += " or for a reservation";
-    if (!plan_->input.conditions.power.model.is_empty()) text += ", or a power cap refuses it";
-    return text;
+    const std::string text =
+        "its turn: " + free + " GPUs free where it fits, which " + run_->policy + " keeps for others";
+    return run_->policy.find('+') == std::string::npos ? text : text + " or for a reservation";
   }
 
   [[nodiscard]] std::string type() const {
@@ -129,16 +129,18 @@ Time end_of(const std::vector<WaitSpan>& spans, std::size_t place, Time end) {
   return place + 1 < spans.size() ? spans[place + 1].since : end;
 }
 
-constexpr std::array<NamedValue<WaitCause>, 10> cause_words{{{"no free GPUs", WaitCause::no_gpus},
-                                                             {"nodes out of service", WaitCause::nodes_out},
-                                                             {"nodes of its queue", WaitCause::queue_nodes},
-                                                             {"GPU type", WaitCause::gpu_type},
-                                                             {"quota", WaitCause::quota},
-                                                             {"limit", WaitCause::limit},
-                                                             {"CPU or memory", WaitCause::cpu_memory},
-                                                             {"fragmentation", WaitCause::fragmentation},
-                                                             {"placement rule", WaitCause::placement},
-                                                             {"its turn", WaitCause::policy}}};
+constexpr std::array<NamedValue<WaitCause>, wait_cause_names.size()> cause_words{
+    {{"no free GPUs", WaitCause::no_gpus},
+     {"nodes out of service", WaitCause::nodes_out},
+     {"nodes of its queue", WaitCause::queue_nodes},
+     {"GPU type", WaitCause::gpu_type},
+     {"quota", WaitCause::quota},
+     {"limit", WaitCause::limit},
+     {"CPU or memory", WaitCause::cpu_memory},
+     {"fragmentation", WaitCause::fragmentation},
+     {"placement rule", WaitCause::placement},
+     {"power cap", WaitCause::power_cap},
+     {"its turn", WaitCause::policy}}};
 
 // "no free GPUs 62.0 %, its turn 38.0 %", the most first.
 std::string shares_text(const std::vector<WaitSpan>& spans, Time end) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/idle_log.hpp"
 
+#include <algorithm>
+
 namespace gpusched {
 
 void IdleLog::wait(const View& view, JobId job, int sign) {
@@ -12,21 +14,36 @@ void IdleLog::wait(const View& view, JobId job, int sign) {
   if (count == 0) waiting_.erase(demand);
 }
 
+namespace {
+
+// The first job that waits for such a shape in the queue, which stands for the others: they may draw more or less.
+bool is_first_capped(const View& view, std::uint32_t shape, std::uint32_t queue) {
+  const JobRange jobs = view.queue(queue);
+  const auto first = std::find_if(jobs.begin(), jobs.end(), [&](JobId job) { return view.shape_id(job) == shape; });
+  return first != jobs.end() && power_cap_refuses(view, *first);
+}
+
+}  // namespace
+
 WaitCause IdleLog::cause_now(const View& view) const {
   if (waiting_.empty()) return WaitCause::limit;
+  const bool has_caps = view.knows_power() && !view.power_model().caps.empty();
   WaitCause of_smallest = WaitCause::no_gpus;
-  bool is_first = true;
+  bool is_first = true, is_capped = false;
   for (const auto& [demand, count] : waiting_) {
     const auto& [milli, shape_id, queue] = demand;
     const Shape& shape = view.shape_of_id(shape_id);
     if (!is_first && !view.cluster().may_fit(shape, queue)) continue;
     // Rules that look at a job's family differ in which nodes they take, not in whether they find some.
     const WaitState state = wait_state(view, *cluster_, shape, queue, view.options().placement);
-    if (state.cause == WaitCause::policy) return state.cause;
+    if (state.cause == WaitCause::policy) {
+      if (!has_caps || !is_first_capped(view, shape_id, queue)) return state.cause;
+      is_capped = true;
+    }
     if (is_first) of_smallest = state.cause;
     is_first = false;
   }
-  return of_smallest;
+  return is_capped ? WaitCause::power_cap : of_smallest;
 }
 
 void IdleLog::observe(const OracleView& view, std::span<const Event> events) {

@@ -15,9 +15,10 @@
 
 namespace gpusched {
 
-/// An Observer. An instant counts for `policy` where some waiting job fits; else for the cause of the waiting demand of
-/// the fewest GPUs; for `limit` where limits hold back all that wait. An event costs O(demands that wait) and at least
-/// one look at all nodes while GPUs are free.
+/// An Observer. An instant counts for `policy` where some waiting job fits; for `power_cap` where power caps refuse all
+/// that do; else for the cause of the waiting demand of the fewest GPUs; for `limit` where limits hold back all that
+/// wait. An event costs O(demands that wait) and at least one look at all nodes while GPUs are free; under caps, for
+/// each demand that fits, one at the jobs.
 class IdleLog {
  public:
   /// Watches a run on `cluster`, which must outlive this, from the first measured submission to the last measured end.

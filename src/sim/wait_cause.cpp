@@ -2,6 +2,7 @@
 #include "src/sim/wait_cause.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace gpusched {
 namespace {
@@ -44,6 +45,34 @@ Room room_of(const ClusterState& state, const Cluster& cluster, const Shape& sha
   return room;
 }
 
+// What PowerCaps asks of the run's state and of Power, with a copy of the cluster on which one more job has its place.
+struct TrialState {
+  const detail::EngineState& run;
+  const ClusterState& cluster;
+  const detail::Occupancy& occupancy = run.occupancy;
+  const JobTable* jobs = run.jobs;
+  std::vector<detail::Resized> resized = {};  // that is settled
+
+  [[nodiscard]] const Shape& held_shape(JobId job) const { return run.held_shape(job); }
+  [[nodiscard]] std::uint32_t card_of(JobId job, const Grant& grant) const { return run.card_of(job, grant); }
+};
+struct TrialPower {
+  const detail::Power& run;
+  detail::NodeDraws copied = run.draws();  // which keeps what it reckons with
+
+  detail::NodeDraws& draws() { return copied; }
+  [[nodiscard]] const detail::NodeDraws& draws() const { return copied; }
+  [[nodiscard]] std::uint8_t limit(JobId job) const { return run.limit(job); }
+  [[nodiscard]] std::uint8_t level(JobId job) const { return run.level(job); }
+  [[nodiscard]] detail::NodePhase phase_with(NodeId node, detail::Occupants occupants) const {
+    return run.phase_with(node, occupants);
+  }
+  template <class Visit>
+  void for_each_occupant(NodeId node, Visit visit) const {
+    run.for_each_occupant(node, visit);
+  }
+};
+
 }  // namespace
 
 WaitState wait_state(const View& view, const Cluster& cluster, const Shape& shape, std::uint32_t queue,
@@ -66,6 +95,18 @@ WaitState wait_state(const View& view, const Cluster& cluster, const Shape& shap
     if (trial.place(shape, queue, rule) == no_index) return {WaitCause::placement, room.usable};
   }
   return {WaitCause::policy, room.usable};
+}
+
+bool power_cap_refuses(const View& view, JobId job) {
+  if (!view.knows_power() || view.power_model().caps.empty()) return false;
+  ClusterState cluster = view.cluster();
+  const std::uint32_t grants =
+      cluster.place(view.shape(job), view.queue_of(job), view.placement(job), view.speeds(job));
+  if (grants == no_index) return false;
+  const TrialState state{.run = detail::StateOf::get(view), .cluster = cluster};
+  TrialPower power{.run = state.run.power()};
+  detail::PowerCaps caps = power.run.caps();
+  return !caps.admits(state, job, grants, false, power);
 }
 
 }  // namespace gpusched

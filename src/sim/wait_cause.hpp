@@ -23,11 +23,12 @@ enum class WaitCause : std::uint8_t {
   cpu_memory,     ///< nodes with such GPUs lack CPU, memory, or the instances of cut GPUs
   fragmentation,  ///< enough GPUs are free, but not as many on each node as the job's tasks need
   placement,      ///< they are free on nodes, but the placement rule takes none of these
-  policy,         ///< the job fits: the policy keeps the GPUs for others, or a cap on power refuses it
+  power_cap,      ///< the job fits, but a cap on power refuses it
+  policy,         ///< the job fits: the policy keeps the GPUs for others
 };
 
 /// The name of each in files.
-inline constexpr std::array<NamedValue<WaitCause>, 10> wait_cause_names{{{"no_gpus", WaitCause::no_gpus},
+inline constexpr std::array<NamedValue<WaitCause>, 11> wait_cause_names{{{"no_gpus", WaitCause::no_gpus},
                                                                          {"nodes_out", WaitCause::nodes_out},
                                                                          {"queue_nodes", WaitCause::queue_nodes},
                                                                          {"gpu_type", WaitCause::gpu_type},
@@ -36,6 +37,7 @@ inline constexpr std::array<NamedValue<WaitCause>, 10> wait_cause_names{{{"no_gp
                                                                          {"cpu_memory", WaitCause::cpu_memory},
                                                                          {"fragmentation", WaitCause::fragmentation},
                                                                          {"placement", WaitCause::placement},
+                                                                         {"power_cap", WaitCause::power_cap},
                                                                          {"policy", WaitCause::policy}}};
 
 /// What was seen.
@@ -47,7 +49,12 @@ struct WaitState {
 };
 
 /// Of a gang of `shape` that waits in `queue` (View::queue_of), with the rule by which its nodes are chosen. `cluster`
-/// is that of the run. O(nodes). Precondition: the decision of this instant was carried out.
+/// is that of the run. It does not look at power caps. O(nodes). Precondition: the decision of this instant was carried
+/// out.
 WaitState wait_state(const View& view, const Cluster& cluster, const Shape& shape, std::uint32_t queue, Placement rule);
+
+/// Whether a power cap would refuse a waiting job on the nodes that its placement rule takes now; false where none are
+/// found, or no caps are known. O(nodes + jobs) under caps. The same precondition.
+bool power_cap_refuses(const View& view, JobId job);
 
 }  // namespace gpusched

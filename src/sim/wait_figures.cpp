@@ -67,7 +67,13 @@ Json waits_json(const WaitFigures& waits) {
 }
 
 std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& style) {
-  TextTable idle({"policy", "free GPU-h", "kept", "limits", "fragments", "type", "queue", "nodes", "too few"});
+  const bool are_capped = std::any_of(runs.begin(), runs.end(), [](const NamedWaits& run) {
+    return run.waits->idle_gpu_hours[static_cast<std::size_t>(WaitCause::power_cap)] > 0;
+  });
+  std::vector<std::string> columns{"policy", "free GPU-h", "kept"};
+  if (are_capped) columns.push_back("power");
+  columns.insert(columns.end(), {"limits", "fragments", "type", "queue", "nodes", "too few"});
+  TextTable idle(std::move(columns));
   TextTable queues({"queue", "policy", "jobs", "under 1 h", "longest wait"}, 2);
   for (const NamedWaits& run : runs) {
     const auto share = [&](std::initializer_list<WaitCause> causes) {
@@ -76,25 +82,28 @@ std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& s
       const double all = run.waits->all_idle_gpu_hours();
       return percent_text(all > 0 ? hours / all : 0);
     };
-    idle.add({run.policy, human_count(static_cast<std::uint64_t>(std::llround(run.waits->all_idle_gpu_hours()))),
-              share({WaitCause::policy}), share({WaitCause::limit}), share({WaitCause::fragmentation}),
-              share({WaitCause::gpu_type}), share({WaitCause::queue_nodes, WaitCause::quota}),
-              share({WaitCause::cpu_memory, WaitCause::placement}), share({WaitCause::no_gpus, WaitCause::nodes_out})});
+    std::vector<std::string> row{run.policy,
+                                 human_count(static_cast<std::uint64_t>(std::llround(run.waits->all_idle_gpu_hours()))),
+                                 share({WaitCause::policy})};
+    if (are_capped) row.push_back(share({WaitCause::power_cap}));
+    row.insert(row.end(),
+               {share({WaitCause::limit}), share({WaitCause::fragmentation}), share({WaitCause::gpu_type}),
+                share({WaitCause::queue_nodes, WaitCause::quota}), share({WaitCause::cpu_memory, WaitCause::placement}),
+                share({WaitCause::no_gpus, WaitCause::nodes_out})});
+    idle.add(std::move(row));
     for (const WaitFigures::Queue& queue : run.waits->queues) {
       queues.add({queue.name.empty() ? "(none)" : queue.name, run.policy, human_count(queue.jobs),
                   percent_text(static_cast<double>(queue.under_an_hour) / static_cast<double>(queue.jobs)),
                   human_duration(queue.longest_wait_s)});
     }
   }
-  return "\n" + idle.text(style) +
-         wrapped(
-             "GPU time free while jobs waited, by why. kept: a job that waits fits, and the policy keeps the GPUs "
-             "(order, reservations), or a power cap does; limits: they hold back all that wait; else why the smallest "
-             "job that waits does not fit: "
-             "fragments of nodes, GPU type, nodes or quota of its queue, CPU, memory or placement on nodes, too few "
-             "GPUs",
-             terminal_columns) +
-         "\n\n" + queues.text(style);
+  const std::string legend =
+      "GPU time free while jobs waited, by why. kept: a job that waits fits, and the policy keeps the GPUs (order, "
+      "reservations); " +
+      std::string(are_capped ? "power: caps refuse all that fit; " : "") +
+      "limits: they hold back all that wait; else why the smallest job that waits does not fit: fragments of nodes, "
+      "GPU type, nodes or quota of its queue, CPU, memory or placement on nodes, too few GPUs";
+  return "\n" + idle.text(style) + wrapped(legend, terminal_columns) + "\n\n" + queues.text(style);
 }
 
 }  // namespace gpusched

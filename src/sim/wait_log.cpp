@@ -70,7 +70,8 @@ WaitSpan WaitLog::state_now(const OracleView& view) const {
     case JobPhase::pending: {
       const WaitState state = wait_state(view, *cluster_, view.shape(job_), view.queue_of(job_), view.placement(job_));
       span.kind = WaitSpan::Kind::waiting;
-      span.cause = state.cause;
+      const bool is_capped = state.cause == WaitCause::policy && power_cap_refuses(view, job_);
+      span.cause = is_capped ? WaitCause::power_cap : state.cause;
       span.least_free = span.most_free = state.free_milli;
       span.ahead_at_begin = span.ahead_at_end = jobs_ahead(view);
       break;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/support/changing_signals.hpp"
@@ -104,7 +105,8 @@ class ReferenceCarbonScaler {
     return static_cast<double>(sum) / (static_cast<double>(seconds) * 1e6);
   }
 
-  // Replica by replica, each where it gains most for what it emits, found by trying all slots.
+  // Replica by replica, each where it gains most for what it emits, found by trying all slots; those that emit nothing,
+  // or save, come first, the most saved for what they gain before the others.
   void plan(ReferenceScaledJob& job, double now) {
     job.plan.clear();
     job.at = 0;
@@ -116,13 +118,14 @@ class ReferenceCarbonScaler {
     std::vector<int> sizes(static_cast<std::size_t>(span > 0 ? count : 0), 0);
     while (done < work * (1 - 1e-12)) {
       std::size_t best = sizes.size();
-      double best_worth = 0;
+      std::pair<bool, double> best_worth{false, 0};
       for (std::size_t i = 0; i < sizes.size(); ++i) {
         const int next = sizes[i] == 0 ? job.least() : sizes[i] + 1;
         if (next > job.most()) continue;
         const double gain = job.rate(next) - job.rate(sizes[i]);
         const double emits = (next - sizes[i]) * mean(now, now + static_cast<double>(i) * job.slot, job.slot);
-        const double worth = emits > 0 ? gain / emits : never;
+        const bool is_free = emits <= 0;
+        const std::pair<bool, double> worth{is_free, is_free ? -emits / gain : gain / emits};
         if (gain > 0 && worth > best_worth) best_worth = worth, best = i;
       }
       if (best == sizes.size()) return hurry(job, now);

@@ -25,6 +25,7 @@ struct SmallWorld {
   std::string cluster;  ///< JSON, or what --cluster takes
   std::string policy = "fifo";
   std::string placement = "consolidate";
+  std::string power = {};  ///< JSON; empty: nothing is known
 };
 
 class Explain : public testing::Test {
@@ -38,6 +39,7 @@ class Explain : public testing::Test {
     scenario.cluster = world.cluster.starts_with('{') ? folder_.write("cluster.json", world.cluster) : world.cluster;
     scenario.policies = {world.policy};
     scenario.conditions.placement = world.placement;
+    if (!world.power.empty()) scenario.conditions.power = folder_.write("power.json", world.power);
     return scenario;
   }
 
@@ -219,6 +221,23 @@ TEST_F(Explain, NamesTheLimitThatRefusesAJob) {
               AllOf(HasSubstr("refused at 1 s by the limit small (2 GPUs per job)"),
                     HasSubstr("\"refused_by\": \"small (2 GPUs per job)\"")));
   EXPECT_THAT(told(R"({"per": "vc", "submitted": 1})"), HasSubstr("by the limit 1 job submitted per vc"));
+}
+
+// Four GPUs draw 1,120 W beside four idle ones, which leaves 380 W; `small` waits for its turn, and would draw 220 W.
+TEST_F(Explain, TellsWhomAPowerCapRefuses) {
+  const SmallWorld world{.jobs = "a,0,900,4,1000,,,,\nb,0,900,4,1000,,,,\nsmall,0,900,1,1000,,,,\n",
+                         .cluster = "1x8",
+                         .power = R"({"gpus": {"any": {"idle_w": 30, "full_w": 250}},
+                                      "caps": [{"w": 1500}], "cap_rule": "admit"})"};
+  EXPECT_EQ(life(world, "b"), "0 power_cap 900 running 1800 done ");
+  EXPECT_EQ(life(world, "small"), "0 policy 900 running 1800 done ");
+  SmallWorld alone = world;
+  alone.jobs = "a,0,900,4,1000,,,,\nb,0,900,4,1000,,,,\n";
+  const PolicyRun run_of = run(alone, "b", true);
+  const WaitFigures& waits = *run_of.waits;
+  EXPECT_DOUBLE_EQ(waits.idle_gpu_hours[static_cast<std::size_t>(WaitCause::power_cap)], 4 * 0.25);
+  EXPECT_DOUBLE_EQ(waits.all_idle_gpu_hours(), 4 * 0.25);
+  EXPECT_THAT(waits_tables({{"fifo", &waits}}), AllOf(HasSubstr("kept    power  limits"), HasSubstr("0.0 %  100.0 %")));
 }
 
 // Stops the job five seconds after its start, and starts it again at once.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/carbon/carbon_scaler.hpp"
 
-#include <limits>
 #include <queue>
 #include <utility>
 
@@ -12,10 +11,12 @@ namespace {
 
 // The next replica of a slot.
 struct Increment {
-  double worth = 0;
+  bool is_free = false;
+  double worth = 0;  // work by what it emits; of those that are free what is saved by work
   std::size_t slot = 0;
 
   friend bool operator<(const Increment& a, const Increment& b) {
+    if (a.is_free != b.is_free) return b.is_free;
     return a.worth != b.worth ? a.worth < b.worth : a.slot > b.slot;
   }
 };
@@ -36,7 +37,8 @@ ReplicaPlan carbon_scaler_plan(std::span<const double> intensities, std::span<co
     if (replicas == points.size()) return;
     const double gain = added(points, replicas, &ReplicaPoint::throughput);
     const double emitted = added(points, replicas, &ReplicaPoint::watts) * intensities[which];
-    if (gain > 0) increments.push({emitted > 0 ? gain / emitted : std::numeric_limits<double>::infinity(), which});
+    const bool is_free = emitted <= 0;
+    if (gain > 0) increments.push({is_free, is_free ? -emitted / gain : gain / emitted, which});
   };
   for (std::size_t which = 0; which < intensities.size(); ++which) offer(which);
   const double enough = work * (1 - 1e-12);  // sums of increments round

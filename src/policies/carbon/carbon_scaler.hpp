@@ -27,8 +27,9 @@ struct ReplicaPlan {
 /// CarbonScaler's rule (Hanafy et al., POMACS 7(3), 2023, Algorithm 1): one replica more at a time, in the slot in
 /// which it adds most throughput for the watts that it adds times the slot's intensity, until the work is done; slots
 /// are used whole, the last too. Measured marginals are no falling sequence: those of a slot are taken in order, each
-/// by its own worth, one that adds throughput and no emissions first, one that adds none never. Ties go to the earliest
-/// slot. `points`: of one replica, two, ...
+/// by its own worth: first those that add throughput and no emissions, the most saved (prices may be negative) for
+/// their throughput before the others; one that adds no throughput never. Ties go to the earliest slot. `points`: of
+/// one replica, two, ...
 ReplicaPlan carbon_scaler_plan(std::span<const double> intensities, std::span<const ReplicaPoint> points, double work,
                                Time slot);
 

@@ -2,6 +2,7 @@
 // switch: which of several policies has the run goes by a rule.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,10 +38,28 @@ double load_of(const View& view) {
   return whole == 0 ? 0 : static_cast<double>(asked) / static_cast<double>(whole);
 }
 
-double hour_of(Time now) {
-  constexpr std::int64_t day_us = std::int64_t{86400} * 1'000'000;
-  const std::int64_t in_day = ((now.us % day_us) + day_us) % day_us;
-  return static_cast<double>(in_day) / 3.6e9;
+constexpr Time day_span = whole_seconds(86'400);
+
+Time in_day(Time t) { return Time{((t.us % day_span.us) + day_span.us) % day_span.us}; }
+
+double hours_in(Time span) { return static_cast<double>(span.us) / 3.6e9; }
+
+double hour_of(Time now) { return hours_in(in_day(now)); }
+
+// The first instant of a day at which its hour is not below `hour`.
+Time begin_of_hour(double hour) {
+  Time begin{static_cast<std::int64_t>(hour * 3.6e9) - 1};
+  while (hours_in(begin) < hour) begin += Time{1};
+  return begin;
+}
+
+// When the hour passes one of these next after `t`, or falls to 0.
+Time next_of_hours(Time t, std::span<const double> at) {
+  const Time midnight = t - in_day(t);
+  for (const double hour : at) {
+    if (const Time begin = midnight + begin_of_hour(hour); begin > t) return begin;
+  }
+  return midnight + day_span;
 }
 
 // The price of the first place that has one, or null.
@@ -50,29 +69,27 @@ const Signal* first_price(std::span<const PowerPlace> places) {
   return place == places.end() ? nullptr : &place->usd_per_mwh;
 }
 
-double price_of(const View& view) {
+const Signal& price_of(const View& view) {
   const Signal* const price = view.knows_power() ? first_price(view.places()) : nullptr;
   if (price == nullptr) throw PolicyFailure(view.now(), "switch{by=price}: the run knows no price");
-  return price->at(view.now());
+  return *price;
 }
 
 class Switch {
  public:
-  Switch(Members members, std::string by, std::vector<double> at, MilliGpu large, Time hold)
-      : members_(std::move(members)), by_(std::move(by)), at_(std::move(at)), large_(large), hold_(hold) {}
+  /// `zero`: the time of day at second 0.
+  Switch(Members members, std::string by, std::vector<double> at, MilliGpu large, Time hold, Time zero)
+      : members_(std::move(members)), by_(std::move(by)), at_(std::move(at)), large_(large), hold_(hold), zero_(zero) {}
 
   [[nodiscard]] std::string_view name() const { return "switch"; }
   [[nodiscard]] bool clairvoyant() const { return members_.clairvoyant(); }
 
   void decide(const OracleView& view, Decision& decision) {
     members_.observe(view);
-    std::size_t member = members_.active();
-    if (members_.size() > 1 && (stretches_.empty() || view.now() - stretches_.back().begin >= hold_)) {
-      const double value = value_of(view);
-      member = static_cast<std::size_t>(std::upper_bound(at_.begin(), at_.end(), value) - at_.begin());
-      if (stretches_.empty() || member != members_.active()) stretches_.push_back({view.now(), member, value});
-    }
-    members_.decide(member, view, decision);
+    const bool is_held = !stretches_.empty() && view.now() - stretches_.back().begin < hold_;
+    if (members_.size() > 1 && !is_held && !members_.was_over()) choose(view);
+    members_.decide(stretches_.empty() ? members_.active() : stretches_.back().member, view, decision);
+    if (members_.size() > 1 && goes_by_clock()) ask_to_wake(view, decision);
   }
 
   [[nodiscard]] std::string notes() const {
@@ -87,17 +104,56 @@ class Switch {
   }
 
  private:
+  static constexpr Time not_found{std::numeric_limits<std::int64_t>::min()};
+
   struct Stretch {
     Time begin{};
     std::size_t member = 0;
     double value = 0;  // that decided
   };
 
+  [[nodiscard]] std::size_t member_of(double value) const {
+    return static_cast<std::size_t>(std::upper_bound(at_.begin(), at_.end(), value) - at_.begin());
+  }
+  void choose(const View& view) {
+    const double value = value_of(view);
+    const std::size_t member = member_of(value);
+    if (!stretches_.empty() && member == stretches_.back().member) return;
+    stretches_.push_back({view.now(), member, value});
+    turn_ = not_found;
+  }
+
+  // The value changes where no job's event comes.
+  [[nodiscard]] bool goes_by_clock() const { return by_ == "hour" || by_ == "price"; }
+  [[nodiscard]] std::size_t member_at(const View& view, Time t) const {
+    return member_of(by_ == "hour" ? hour_of(t + zero_) : price_of(view).at(t));
+  }
+  [[nodiscard]] Time next_value(const View& view, Time t) const {
+    if (by_ == "price") return price_of(view).next_change(t);
+    return next_of_hours(t + zero_, at_) - zero_;
+  }
+  // When another member takes over next; Time::max(): never. Nobody decides by what comes: it is a time to look.
+  [[nodiscard]] Time next_turn(const View& view) const {
+    const Time free = later_by(stretches_.back().begin, hold_), begin = std::max(view.now(), free);
+    const Time end = by_ == "hour" ? later_by(begin, day_span) : Time::max();  // each day is as the one before
+    if (begin > view.now() && member_at(view, begin) != stretches_.back().member) return begin;
+    for (Time t = next_value(view, begin); t < end; t = next_value(view, t)) {
+      if (member_at(view, t) != stretches_.back().member) return t;
+    }
+    return Time::max();
+  }
+  void ask_to_wake(const View& view, Decision& decision) {
+    if (turn_ <= view.now()) turn_ = next_turn(view);
+    const bool is_needed = !view.running().empty() || view.pending_count() > 0;
+    if (!is_needed || turn_ == awake_at_ || turn_ == Time::max()) return;
+    if (decision.wake(turn_) == Verdict::ok) awake_at_ = turn_;
+  }
+
   [[nodiscard]] double value_of(const View& view) const {
     if (by_ == "queue") return view.pending_count();
     if (by_ == "load") return load_of(view);
-    if (by_ == "hour") return hour_of(view.now());
-    if (by_ == "price") return price_of(view);
+    if (by_ == "hour") return hour_of(view.now() + zero_);
+    if (by_ == "price") return price_of(view).at(view.now());
     const MilliGpu all = asked_by_waiting(view, 0);
     return all == 0 ? 0 : static_cast<double>(asked_by_waiting(view, large_)) / static_cast<double>(all);
   }
@@ -106,8 +162,10 @@ class Switch {
   std::string by_;
   std::vector<double> at_;
   MilliGpu large_;
-  Time hold_;
+  Time hold_, zero_;
   std::vector<Stretch> stretches_;
+  Time turn_ = not_found;        // next_turn() of the last stretch; where it is past: to be found
+  Time awake_at_ = Time::max();  // the wake that was asked for last
 };
 
 Result<AnyPolicy> make_switch(const PolicyParameters& parameters, const PolicyContext& context) {
@@ -131,7 +189,7 @@ Result<AnyPolicy> make_switch(const PolicyParameters& parameters, const PolicyCo
   }
   return AnyPolicy(Switch(*std::move(members), parameters.word("by"), at,
                           static_cast<MilliGpu>(parameters.number("large_gpus") * whole_gpu),
-                          from_seconds(parameters.number("hold_s"))));
+                          from_seconds(parameters.number("hold_s")), context.jobs->midnight_to_zero()));
 }
 
 }  // namespace

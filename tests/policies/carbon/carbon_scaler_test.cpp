@@ -38,6 +38,19 @@ TEST(CarbonScaler, TakesMarginalsInTheirOrder) {
   EXPECT_EQ(carbon_scaler_plan(std::vector<double>{1, 1}, free, 2, slot).replicas, (Replicas{2, 0}));
 }
 
+TEST(CarbonScaler, TakesTheCheapestSlotsWherePricesAreNegative) {
+  const std::vector<double> prices{50, -10, -80, 40, -20, 0, -30};
+  const auto replicas = [&](double work) {
+    return carbon_scaler_plan(prices, std::vector<ReplicaPoint>{{1, 1}}, work, slot).replicas;
+  };
+  EXPECT_EQ(replicas(3), (Replicas{0, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(replicas(5), (Replicas{0, 1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(replicas(6), (Replicas{0, 1, 1, 1, 1, 1, 1}));
+  // A second replica does twice the work of the first, for which it saves half as much: 40, 15 and 10 by slot.
+  EXPECT_EQ(carbon_scaler_plan(prices, std::vector<ReplicaPoint>{{1, 1}, {2, 3}}, 7, slot).replicas,
+            (Replicas{0, 0, 2, 0, 1, 0, 2}));
+}
+
 // With marginals that fall, no plan of the same work emits less; the unit of the signal does not matter.
 RC_GTEST_PROP(CarbonScaler, EmitsLeastWhereMarginalsFall, ()) {
   const auto slots = *rc::gen::inRange<std::size_t>(1, 5);

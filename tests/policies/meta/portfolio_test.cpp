@@ -381,5 +381,34 @@ TEST(Switch, GoesByTheHourOfTheDay) {
   EXPECT_EQ(policies, (std::vector<std::string>{"fifo", "sjf", "fifo", "sjf"}));
 }
 
+// At changes where no job's event comes; nobody is asked after the last end.
+TEST(Switch, WakesWhenThePriceOrTheHourChanges) {
+  const Time begin = whole_seconds(3600);
+  PowerModel power;
+  power.places = {{.carbon_g_per_kwh = {},
+                   .usd_per_mwh = Signal({{Time{}, Signal::to_micro(10)},
+                                          {begin, Signal::to_micro(100)},
+                                          {whole_seconds(10800), Signal::to_micro(10)}})}};
+  power.gpus = {{}};
+  power.kinds = {{}};
+  power.kind_of = {0};
+  const JobTable jobs = table_of_asked({asked(0, 7200, 1), asked(1, 5000, 1), asked(2, 100, 1)});
+  const Cluster cluster = Cluster::homogeneous(1, 1);
+  const auto rows = [&](const std::string& rule) {
+    const auto specs = parse_policies(registry(), "switch{policies=[fifo,srtf]," + rule + "}");
+    auto policy = make_policy(registry(), specs->front(), {.jobs = &jobs, .cluster = &cluster, .power = &power});
+    Engine engine(jobs, cluster, {}, {.power = &power});
+    EXPECT_TRUE(simulate(engine, *policy));
+    std::vector<std::string> begins;
+    for (const auto& row : rows_of_notes(policy->notes())) begins.push_back(row.at("from_s") + " " + row.at("policy"));
+    return begins;
+  };
+  using Begins = std::vector<std::string>;
+  EXPECT_EQ(rows("by=price,at=[50]"), (Begins{"0 fifo", "3600 srtf", "10800 fifo"}));
+  EXPECT_EQ(rows("by=price,at=[50],hold_s=5000"), (Begins{"0 fifo", "5000 srtf", "10800 fifo"}));
+  EXPECT_EQ(rows("by=hour,at=[1.5]"), (Begins{"0 fifo", "5400 srtf"}));
+  EXPECT_EQ(rows("by=hour,at=[4]"), (Begins{"0 fifo"})) << "every job has ended";
+}
+
 }  // namespace
 }  // namespace gpusched::test

@@ -101,7 +101,7 @@ class Power {
   template <class Kernel>
   Time begin(Kernel& kernel, JobId job) {
     levels_[index(job)] = std::min(limits_[index(job)], caps_.level_for(kernel.state, job));
-    caps_.began();
+    caps_.began(kernel.state, job);
     Time longest{};
     if (!may_sleep_) return longest;
     for (const NodeId node : kernel.state.occupancy.nodes_of(job))

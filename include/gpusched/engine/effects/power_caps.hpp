@@ -33,7 +33,7 @@ struct CapExcess {
 /// but running jobs whose cap falls further than they can be slowed, and those that are slowed late (cap_latency).
 ///
 /// A setting is raised only as far as the rule allows under (1 - hysteresis) of the cap, and lowered only as far as it
-/// demands under the cap: between the two it stays.
+/// demands under the cap: between the two it stays. A run begins with what the rule allows under the cap.
 ///
 /// What happens below a cap costs what runs below it, and below the caps that jobs on several nodes link with it; where
 /// steps down act late, what runs below all.
@@ -153,9 +153,12 @@ class PowerCaps {
   bool takes_back(const State& state, JobId job, std::uint32_t grants, Power& power) {
     return plans(state, job, grants, true, true, power);
   }
-  /// A run begins at level_for().
-  void began() {
+  /// A run of the job begins, or is moved, at level_for().
+  template <class State>
+  void began(const State& state, JobId job) {
     if (caps_.empty() || model_->cap_latency.us == 0) return;
+    is_new_.resize(state.jobs->size(), false);
+    is_new_[index(job)] = true;
     is_raise_due_ = is_dirty_ = true;
   }
   /// The highest setting with which a run of the job may begin.
@@ -190,11 +193,8 @@ class PowerCaps {
     const bool is_uniform = model_->rule == CapRule::uniform;
     if (is_uniform ? choose_targets() : may_slow()) {
       find_jobs(kernel.state, power, !is_uniform);
-      if (is_uniform) {
-        take_targets(kernel.state);
-      } else {
-        choose_steps(kernel.state, power);
-      }
+      if (is_uniform) take_targets(kernel.state);
+      if (!is_uniform) choose_steps(kernel.state, power);
       set_levels(kernel, power);
       note_slowed(power);
     }
@@ -389,6 +389,7 @@ class PowerCaps {
   void find_jobs(const State& state, const Power& power, bool links) {
     slower_.clear();
     is_found_.resize(state.jobs->size(), false);
+    is_new_.resize(state.jobs->size(), false);
     const auto add = [this, &state, &power, &links](JobId job) {
       if (is_found_[index(job)] || state[job].phase != JobPhase::running) return;
       is_found_[index(job)] = true;
@@ -455,7 +456,7 @@ class PowerCaps {
     for (const std::uint32_t number : marked_) slow_down(state, power, caps_[number], caps_[number].limit_mw);
     for (Slower& slower : slower_) slower.most = slower.level;
     for (const std::uint32_t number : marked_) slow_down(state, power, caps_[number], budget_below(caps_[number]));
-    for (Slower& slower : slower_) slower.least = slower.level;
+    for (Slower& slower : slower_) slower.least = is_new_[index(slower.job)] ? slower.most : slower.level;
   }
 
   // Lowers settings below one cap until its budget is kept, or nobody can be slowed.
@@ -537,14 +538,15 @@ class PowerCaps {
   template <class Kernel, class Power>
   void set_levels(Kernel& kernel, Power& power) {
     is_raise_due_ = false;
-    for (const Slower& slower : slower_) {
-      const std::uint8_t level = std::clamp(power.level(slower.job), slower.least, slower.most);
-      if (level < power.level(slower.job)) lower(kernel, power, slower.job, level);
+    for (Slower& slower : slower_) {
+      slower.level = std::clamp(power.level(slower.job), slower.least, slower.most);
+      if (slower.level < power.level(slower.job)) lower(kernel, power, slower.job, slower.level);
     }
     for (const Slower& slower : slower_) {
-      const std::uint8_t level = std::clamp(power.level(slower.job), slower.least, slower.most);
-      if (level > power.level(slower.job)) raise(kernel, power, slower.job, level);
+      if (slower.level > power.level(slower.job)) raise(kernel, power, slower.job, slower.level);
     }
+    if (is_raise_due_) return;  // newcomers may wait for theirs
+    for (const Slower& slower : slower_) is_new_[index(slower.job)] = false;
   }
   template <class Power>
   void note_slowed(const Power& power) {
@@ -590,6 +592,7 @@ class PowerCaps {
   std::deque<Lowering> lowerings_;      // by time
   std::vector<Slower> slower_;
   std::vector<bool> is_found_;        // by job: of find_jobs()
+  std::vector<bool> is_new_;          // by job: its run has not been set since it began, or was moved (cap_latency)
   std::vector<std::int64_t> bounds_;  // of measured(), as a row of node_at_level_
 };
 

@@ -170,6 +170,7 @@ Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode)
   auto jobs = std::move(builder).build();
   if (!jobs) return Unexpected{jobs.error()};
   trace.jobs = std::move(*jobs);
+  trace.jobs.set_midnight_to_zero(trace.report.clock);
   return trace;
 }
 

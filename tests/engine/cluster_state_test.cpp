@@ -85,6 +85,8 @@ TEST(Devices, AJobWithoutDemandGetsAGpu) { EXPECT_EQ(allowed(""), "23"); }
 
 TEST(Devices, AJobThatAsksForNoDeviceRunsOnEveryNode) {
   EXPECT_EQ(allowed("", {.tasks = 1, .cpu_milli_per_task = 1}), "0123");
+  EXPECT_EQ(allowed("T4", {.tasks = 1, .cpu_milli_per_task = 1}), "0123") << "whatever GPU it names";
+  EXPECT_EQ(allowed("H100@99GiB", {.tasks = 1, .cpu_milli_per_task = 1}), "0123");
 }
 
 TEST(Devices, AKindMeansAllTypesOfIt) {

@@ -53,6 +53,20 @@ TEST(CrossedEffects, YoungsIntervalCountsEachNodeOnce) {
   EXPECT_EQ(engine.view().work_to_keep(JobId{0}), whole_seconds(2000));
 }
 
+// The gang is in one rack, which stops it once in 1,000,000 s, on however many nodes of it.
+TEST(CrossedEffects, YoungsIntervalCountsARackOnce) {
+  const JobTable jobs = table_of({{.work = 10'000, .shape = {.tasks = 4, .gpu_milli_per_task = 1000}}});
+  NodeFailures failures;
+  const std::vector<NodeId> rack{NodeId{0}, NodeId{1}, NodeId{2}, NodeId{3}};
+  failures.add_unit(failures.add_law({.mean_up_s = 1e6, .mean_repair_s = 1}), rack);
+  const PreemptionCost cost{.rule = CheckpointRule::young, .periodic_checkpoint = whole_seconds(2)};
+  Engine engine(jobs, Cluster::homogeneous(4, 1), {.preemption = cost}, {.failures = &failures});
+  ASSERT_TRUE(engine.advance());
+  ASSERT_EQ(engine.decision().start(JobId{0}), Verdict::ok);
+  engine.apply();
+  EXPECT_EQ(engine.view().work_to_keep(JobId{0}), whole_seconds(2000));
+}
+
 // Both share the card of the first node in turns; the second node only counts its GPUs.
 TEST(CrossedEffects, AGangHasTheCompanyOfItsOneCardWhicheverNodeIsNamedFirst) {
   const JobTable jobs = table_of({{.work = 100, .shape = {.tasks = 2, .gpu_milli_per_task = 500}},
@@ -172,6 +186,25 @@ TEST(CrossedEffects, AJobThatShrinksWhenItsNodeFailsBeginsAnew) {
   EXPECT_EQ(engine.kills(JobId{0}), 1u);
   EXPECT_EQ(engine.lost(JobId{0}), whole_seconds(100));
   EXPECT_EQ(fault_of_account(engine, log), std::nullopt);
+}
+
+// Its container takes 50 s from the start on, whatever size it has meanwhile.
+TEST(CrossedEffects, AJobThatShrinksWaitsOnForItsContainer) {
+  for (const std::uint32_t nodes : {1u, 4u}) {
+    JobTable jobs = table_of({{0, 1000, 4}});
+    const std::uint32_t one = jobs.number_of_shape({.tasks = 1, .gpu_milli_per_task = whole_gpu});
+    const JobChanges changes(
+        {{.time = whole_seconds(10), .job = JobId{0}, .kind = JobChange::Kind::size, .shape = one}}, 1);
+    StageModel stages;
+    stages.provision = whole_seconds(50);
+    Engine engine(jobs, Cluster::homogeneous(nodes, 4 / nodes), {}, {.stages = &stages, .changes = &changes});
+    Fifo policy;
+    RunLog log;
+    ASSERT_TRUE(simulate(engine, policy, log));
+    EXPECT_EQ(engine.end(JobId{0}), whole_seconds(1050)) << nodes;
+    EXPECT_EQ(engine.overhead(JobId{0}), whole_seconds(50)) << nodes;
+    EXPECT_EQ(fault_of_account(engine, log), std::nullopt);
+  }
 }
 
 // Both nodes fall asleep while the job waits for the one that is away until 100, and take 7 s to wake.

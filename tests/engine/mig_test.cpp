@@ -203,6 +203,13 @@ TEST(MigCapacity, AFixedCardGivesTheLeastInstanceThatHolds) {
   EXPECT_EQ(got(state, demands.shape(1)), "");  // most of the card is free as a number, and no instance is
 }
 
+TEST(MigCapacity, AnInstanceOfTheNamedProfileHasTheMemoryThatIsAsked) {
+  const Demands demands{"2g.10gb@16GiB", "3g.20gb@16GiB"};
+  ClusterState state(cut_cluster(1, 1, {"3g.20gb", "2g.10gb", "1g.5gb"}), demands.names, Rng(1));
+  EXPECT_EQ(got(state, demands.shape(285, "2g.10gb@16GiB")), "");
+  EXPECT_EQ(got(state, demands.shape(285, "3g.20gb@16GiB")), "3g.20gb");
+}
+
 TEST(MigCapacity, ADynamicCardIsCutAsJobsCome) {
   const Demands demands{"@8GiB", "4g.20gb"};
   ClusterState state(cut_cluster(1, 1, {}), demands.names, Rng(1));

@@ -40,6 +40,7 @@ struct SlowRun {
   std::set<std::uint32_t> nodes;
   std::set<std::pair<std::uint32_t, std::uint32_t>> awaited = {};  // node, item
   std::vector<std::pair<std::uint32_t, double>> saves = {};        // node, bytes left
+  std::map<std::uint32_t, double> making = {};                     // containers: node, seconds left after the fetch
   double fixed = 0, loading = 0;
   double since_save = 0;
 };
@@ -215,6 +216,7 @@ class SlowSimulator {
     }
     for (SlowJob& it : jobs_left_) {
       if (!it.runs) continue;
+      for (auto& [node, left] : it.run.making) left = it.run.awaited.empty() ? less(left, step) : left;
       if (!it.run.awaited.empty() || !it.run.saves.empty()) {
         for (auto& [node, left] : it.run.saves) left = less(left, bytes_per_s.at(links_[node]) * step);
         it.overhead += step;
@@ -274,6 +276,7 @@ class SlowSimulator {
     });
     if (idle == node.idle.rend()) {
       fixed += to_seconds(model_->provision);
+      it.run.making[n] = to_seconds(model_->provision);
     } else {
       node.idle.erase(std::next(idle).base());
     }
@@ -298,7 +301,10 @@ class SlowSimulator {
     it.run.nodes.erase(n);
     std::erase_if(it.run.awaited, [&](const auto& awaited) { return awaited.first == n; });
     for (auto& [item, fetch] : node.items) fetch.users.erase(job);
-    if (model_->keep_alive.us > 0) {
+    const auto making = it.run.making.find(n);
+    const bool is_made = making == it.run.making.end() || making->second <= 0;
+    it.run.making.erase(n);
+    if (model_->keep_alive.us > 0 && is_made) {
       node.idle.emplace_back(model_->image_of(*jobs_, JobId{job}), now_ + to_seconds(model_->keep_alive));
     }
     make_room(node);

@@ -84,6 +84,36 @@ TEST(Stages, TheSecondStartOnANodeIsWarm) {
   EXPECT_EQ(engine.starts(second).fetched_bytes, 0);
 }
 
+// Preempted 5 s after its start, before its container was there: the next one makes its own.
+TEST(Stages, AContainerThatWasNotMadeIsNobodys) {
+  for (const std::int64_t image_gib : {0, 10}) {
+    const JobTable jobs = table_of({{.submit = 0, .work = 1000, .user = "a"}, {.submit = 5, .work = 100, .user = "a"}});
+    StageModel stages = images_of_users(jobs, image_gib);
+    stages.provision = whole_seconds(50);
+    stages.keep_alive = whole_seconds(600);
+    Engine engine(jobs, nodes(1, 1), {}, {.stages = &stages});
+    Decision decision = engine.decision();
+    ASSERT_TRUE(engine.advance());
+    ASSERT_EQ(decision.start(first), Verdict::ok);
+    engine.apply();
+    ASSERT_TRUE(engine.advance());
+    while (engine.view().now() < whole_seconds(5)) {
+      engine.apply();
+      ASSERT_TRUE(engine.advance());
+    }
+    ASSERT_EQ(decision.preempt(first), Verdict::ok);
+    ASSERT_EQ(decision.start(second), Verdict::ok);
+    engine.apply();
+    while (engine.view().phase(second) != JobPhase::done) {
+      ASSERT_TRUE(engine.advance());
+      engine.apply();
+    }
+    const std::int64_t rest_of_fetch = image_gib > 0 ? 5 : 0;  // a GiB a second
+    EXPECT_EQ(engine.end(second), whole_seconds(5 + rest_of_fetch + 50 + 100)) << image_gib;
+    EXPECT_EQ(engine.starts(second).cold, 1u);
+  }
+}
+
 TEST(Stages, WhoComesWhileAnImageIsOnItsWayWaitsForTheRest) {
   const JobTable jobs = table_of({{.submit = 0, .work = 5, .user = "a"}, {.submit = 6, .work = 5, .user = "a"}});
   const Engine engine = run(jobs, nodes(1, 2), images_of_users(jobs, 10), Fifo{});

@@ -44,6 +44,7 @@ class SlowStorage {
   Time enter(JobId job, const std::set<NodeId>& nodes, Time now) {
     Time slowest{};
     bool is_cold = false;
+    count_making(job, now);
     for (const NodeId node : nodes) slowest = std::max(slowest, enter(job, node, now, is_cold));
     if (!nodes.empty()) ++(is_cold ? counts_[index(job)].cold : counts_[index(job)].warm);
     return slowest;
@@ -51,6 +52,7 @@ class SlowStorage {
 
   /// A run leaves nodes. Their fetches go on.
   void leave(JobId job, const std::set<NodeId>& nodes, Time now) {
+    count_making(job, now);
     for (const NodeId at : nodes) {
       SlowNode& node = nodes_[index(at)];
       for (const std::uint32_t item : items_of(job)) {
@@ -59,7 +61,12 @@ class SlowStorage {
         kept->users.erase(job);
         kept->waiting.erase(job);
       }
-      if (model_->keep_alive.us > 0) node.idle.emplace_back(model_->image_of(*jobs_, job), now + model_->keep_alive);
+      const auto making = making_.find({job, at});
+      const bool is_made = making == making_.end() || making->second == Time{};
+      making_.erase({job, at});
+      if (model_->keep_alive.us > 0 && is_made) {
+        node.idle.emplace_back(model_->image_of(*jobs_, job), now + model_->keep_alive);
+      }
       make_room(node, now);
     }
   }
@@ -119,7 +126,7 @@ class SlowStorage {
     SlowNode& node = nodes_[index(ended.node)];
     const auto kept = find(node, ended.item);
     kept->is_there = true;
-    kept->waiting.clear();
+    for (const JobId job : std::exchange(kept->waiting, {})) fetched_[job] = now;
     make_room(node, now);
   }
 
@@ -150,6 +157,15 @@ class SlowStorage {
     return false;
   }
 
+  // A run makes its containers when it has fetched everything.
+  void count_making(JobId job, Time now) {
+    const Time passed = is_fetching(job) ? Time{} : now - fetched_[job];
+    for (auto& [of, left] : making_) {
+      if (of.first == job) left = std::max(left - passed, Time{});
+    }
+    fetched_[job] = now;
+  }
+
   [[nodiscard]] double bytes_of(MilliGpu milli) const {
     return model_->checkpoint_bytes_per_gpu * static_cast<double>(milli) / static_cast<double>(whole_gpu);
   }
@@ -178,6 +194,7 @@ class SlowStorage {
       node.idle.erase(std::next(idle).base());
     } else {
       after += model_->provision;
+      making_[{job, at}] = model_->provision;
       is_cold = is_cold || model_->keep_alive.us > 0;
     }
     for (const std::uint32_t item : items_of(job)) {
@@ -257,7 +274,9 @@ class SlowStorage {
   std::vector<std::uint32_t> links_;  // by node
   std::vector<SlowNode> nodes_;
   std::vector<Transfer> transfers_;
-  std::vector<StartCounts> counts_;  // by job
+  std::vector<StartCounts> counts_;                  // by job
+  std::map<std::pair<JobId, NodeId>, Time> making_;  // containers: what is left of that after fetched_
+  std::map<JobId, Time> fetched_;
 };
 
 }  // namespace gpusched::test

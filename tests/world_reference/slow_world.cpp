@@ -245,7 +245,7 @@ void SlowWorld::change_recorded(const NodeChange& change) {
   SlowNode& node = nodes_[index(change.node)];
   const bool before = is_in_service(change.node);
   if (change.up) {
-    if (std::exchange(node.recorded, Absence::none) != Absence::none) come_back(change.node, before);
+    if (std::exchange(node.recorded, Absence::none) != Absence::none) come_back(change.node, before, {}, {});
     return;
   }
   if (node.recorded == Absence::down || (change.drain && node.recorded == Absence::drained)) return;
@@ -266,15 +266,15 @@ void SlowWorld::change_unit(std::uint32_t number) {
     adapt_rates();
     return;
   }
-  std::vector<bool> before;
-  for (const NodeId node : nodes) before.push_back(is_in_service(node));
+  std::vector<char> before;
+  for (const NodeId node : nodes) before.push_back(is_in_service(node) ? 1 : 0);
   const bool goes_down = unit.next == SlowUnit::Next::down;
   unit.is_faulty = false;
   unit.is_down = goes_down;
   plan_unit(number, now_);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!goes_down) {
-      come_back(nodes[i], before[i]);
+      come_back(nodes[i], before[i], nodes.subspan(i + 1), std::span(before).subspan(i + 1));
       continue;
     }
     lose(nodes[i]);
@@ -309,10 +309,16 @@ void SlowWorld::lose(NodeId node) {
   if (storage_.active()) storage_.clear(node);
 }
 
-// Something that kept the node away is over.
-void SlowWorld::come_back(NodeId node, bool was_in_service) {
+// Something that kept the node away is over. The nodes of a unit come back one after another, in their order: `later`
+// come after this one.
+void SlowWorld::come_back(NodeId node, bool was_in_service, std::span<const NodeId> later,
+                          std::span<const char> later_were_in_service) {
   if (was_in_service || !is_in_service(node)) return;
-  if (spares_of(node) > 0 && out(node) < spares_of(node)) {
+  std::uint32_t away = out(node);
+  for (std::size_t i = 0; i < later.size(); ++i) {
+    away += !later_were_in_service[i] && is_in_service(later[i]) && are_alike(node, later[i]) ? 1 : 0;
+  }
+  if (spares_of(node) > 0 && away < spares_of(node)) {
     nodes_[index(node)].is_spare = true;
   } else {
     emit(EventKind::node_up, no_job, node);
@@ -397,11 +403,13 @@ void SlowWorld::decide(std::span<const ToldCommand> commands) {
       case CommandKind::wake:
         if (command.time <= end_of_time) wakes_.insert(command.time);
         break;
-      case CommandKind::adjust:
+      case CommandKind::adjust: {
         settle(command.job);
-        job->run.total += command.time.us;
-        job->run.extra += command.time.us;
+        const std::int64_t change = std::max(command.time.us, -job->run.left());  // nothing is left at least
+        job->run.total += change;
+        job->run.extra += change;
         break;
+      }
       case CommandKind::move: move(command); break;
       case CommandKind::hold:
       case CommandKind::resume:

@@ -128,7 +128,8 @@ class SlowWorld {
   void plan_unit(std::uint32_t number, Time from);
   void lose(NodeId node);
   void call_spares();
-  void come_back(NodeId node, bool was_in_service);
+  void come_back(NodeId node, bool was_in_service, std::span<const NodeId> later,
+                 std::span<const char> later_were_in_service);
   [[nodiscard]] Time may_run_from(JobId id) const;
   void release_waiting();
   void submit();
@@ -139,7 +140,7 @@ class SlowWorld {
   void begin_limit(JobId job);
   void begin_costs(JobId job, Time waits);
   [[nodiscard]] std::int64_t interval_of(JobId job, RatePpm rate) const;
-  void move(const ToldCommand& command);
+  void move(const ToldCommand& command, bool shrinks = false);
   void go_on_resized(JobId job, const ToldCommand& command);
   void preempt(JobId job);
   // Ends a run before its work is done, unless it `finished`.

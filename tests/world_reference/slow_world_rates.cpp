@@ -72,8 +72,12 @@ std::int64_t SlowWorld::interval_of(JobId id, RatePpm rate) const {
   const PreemptionCost& cost = options_.preemption;
   if (cost.rule == CheckpointRule::fixed) return cost.checkpoint_interval.us;
   double failures_per_s = 0;
-  if (inputs_.failures != nullptr) {
-    for (const NodeId node : nodes_of(id)) failures_per_s += inputs_.failures->rate_per_s(node);
+  for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
+    const NodeFailures::Unit& failing = inputs_.failures->units()[unit];
+    const std::span<const NodeId> its = inputs_.failures->nodes(failing);
+    const std::set<NodeId> mine = nodes_of(id);
+    const bool stops = std::any_of(its.begin(), its.end(), [&](NodeId node) { return mine.contains(node); });
+    if (stops) failures_per_s += 1 / inputs_.failures->law(failing.law).mean_up_s;
   }
   const double write_s =
       storage_.moves_checkpoints() ? storage_.checkpoint_s(parts_of(id)) : to_seconds(cost.periodic_checkpoint);
@@ -87,8 +91,9 @@ std::int64_t SlowWorld::interval_of(JobId id, RatePpm rate) const {
   return std::max<std::int64_t>(mul_div(from_seconds(interval_s).us, rate, reference_rate), 1'000'000);
 }
 
-// A running job gets other nodes at once: it no longer waits for those that it left.
-void SlowWorld::move(const ToldCommand& command) {
+// A running job gets other nodes at once: it waits for those, and no longer for what it waited for; one that shrinks
+// waits on.
+void SlowWorld::move(const ToldCommand& command, bool shrinks) {
   const JobId id = command.job;
   SlowJob& job = jobs_[index(id)];
   const std::set<NodeId> before = nodes_of(id);
@@ -107,10 +112,11 @@ void SlowWorld::move(const ToldCommand& command) {
   waits = waits + wake(id);
   if (rate_now(id) != job.run.rate || (counts_costs() && working_rate(id) != job.run.cost_rate)) settle(id);
   adapt_costs(id);
-  if (counts_costs() && (waits.us > 0 || std::exchange(job.run.has_waited, false))) {
+  if (counts_costs() && (waits.us > 0 || (!shrinks && std::exchange(job.run.has_waited, false)))) {
     settle(id);
     job.run.has_waited = waits.us > 0;
-    job.run.wait = mul_div(waits.us, working_rate(id), reference_rate);
+    const std::int64_t rest = shrinks ? job.run.wait : 0;
+    job.run.wait = std::max(mul_div(waits.us, working_rate(id), reference_rate), rest);
   }
   job.run.rate = rate_now(id);
   job.run.rests = storage_.active() && storage_.waits(id);
@@ -124,7 +130,7 @@ void SlowWorld::go_on_resized(JobId id, const ToldCommand& command) {
   job.phase = JobPhase::running;
   job.held = command.shape;
   job.run.milli = command.shape.gpu_milli();
-  move(command);
+  move(command, true);
   events_.pop_back();  // it is told as a start
   emit(EventKind::start, id);
 }

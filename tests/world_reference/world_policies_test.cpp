@@ -3,8 +3,11 @@
 // (world_reference_test.cpp).
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/policies/contestants.hpp"
@@ -21,10 +24,21 @@ bool takes_mig(const Contestant& contestant) {
   return contestant.backfill.empty() && contestant.policy.find("agenda") == std::string::npos;
 }
 
+// Beyond those, worlds that were wrong once. 1653: portfolio looked ahead at the instant at which a running job got
+// another size. 1747: muri took back more than it had added. 3068: more than was left.
+constexpr std::pair<std::uint64_t, std::string_view> wrong_once[] = {
+    {1653, "portfolio"}, {1747, "srsf@muri"}, {3068, "tiresias@muri"}};
+
 TEST(WorldReference, EveryPolicyIsTheSlowWorld) {
   const std::vector<Contestant> all = contestants();
+  std::vector<std::uint64_t> seeds(random_runs(worlds_of_policies));
+  std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
+  for (const auto& [seed, policy] : wrong_once) {
+    ASSERT_TRUE(all[seed % all.size()].policy.starts_with(policy)) << "seeds that stand for other policies by now";
+    seeds.push_back(seed);
+  }
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= random_runs(worlds_of_policies); ++seed) {
+  for (const std::uint64_t seed : seeds) {
     const Contestant& contestant = all[seed % all.size()];
     const auto world = drawn_world(seed, kind_for(contestant.policy), seed % 4 == 1 && takes_mig(contestant));
     if (!world) continue;

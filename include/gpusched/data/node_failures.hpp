@@ -81,9 +81,12 @@ class NodeFailures {
     GPUSCHED_ASSERT(law < laws_.size(), "no such law");
     units_.push_back({law, static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(nodes.size())});
     members_.insert(members_.end(), nodes.begin(), nodes.end());
+    const auto unit = static_cast<std::uint32_t>(units_.size() - 1);
     for (const NodeId node : nodes) {
-      if (index(node) >= rates_.size()) rates_.resize(index(node) + 1);
-      rates_[index(node)] += 1 / laws_[law].mean_up_s;
+      if (index(node) >= of_nodes_.size()) of_nodes_.resize(index(node) + 1);
+      OfNode& of = of_nodes_[index(node)];
+      if (nodes.size() == 1) of.rate_per_s += 1 / laws_[law].mean_up_s;
+      if (nodes.size() > 1) of.shared.push_back(unit);
     }
   }
 
@@ -108,8 +111,22 @@ class NodeFailures {
   [[nodiscard]] std::span<const NodeChange> changes() const { return changes_; }
   /// What fails by a law.
   [[nodiscard]] std::span<const Unit> units() const { return units_; }
-  /// Failures a second that take the node down while it is up, by the laws alone.
-  [[nodiscard]] double rate_per_s(NodeId node) const { return index(node) < rates_.size() ? rates_[index(node)] : 0; }
+  /// Failures a second that take any of these nodes down while they are up, by the laws alone. What takes several of
+  /// them with it fails once.
+  [[nodiscard]] double rate_per_s(std::span<const NodeId> nodes) const {
+    double sum = 0;
+    std::vector<std::uint32_t> shared;
+    for (const NodeId node : nodes) {
+      if (index(node) >= of_nodes_.size()) continue;
+      const OfNode& of = of_nodes_[index(node)];
+      sum += of.rate_per_s;
+      shared.insert(shared.end(), of.shared.begin(), of.shared.end());
+    }
+    std::sort(shared.begin(), shared.end());
+    shared.erase(std::unique(shared.begin(), shared.end()), shared.end());
+    for (const std::uint32_t unit : shared) sum += 1 / laws_[units_[unit].law].mean_up_s;
+    return sum;
+  }
   /// The law of that number.
   [[nodiscard]] const FailureLaw& law(std::uint32_t number) const { return laws_[number]; }
   /// The nodes that a unit takes with it.
@@ -118,11 +135,16 @@ class NodeFailures {
   }
 
  private:
+  struct OfNode {
+    double rate_per_s = 0;                   // of what takes no other node with it
+    std::vector<std::uint32_t> shared = {};  // the other units
+  };
+
   std::vector<FailureLaw> laws_;
   std::vector<Unit> units_;
   std::vector<NodeId> members_;
   std::vector<NodeChange> changes_;
-  std::vector<double> rates_;  // by node
+  std::vector<OfNode> of_nodes_;  // by node
   std::uint32_t spares_ = 0;
 };
 

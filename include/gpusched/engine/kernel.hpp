@@ -69,7 +69,7 @@ class Kernel : public SavedStates {
     state.jobs = &believed;
     for (const Belief& belief : beliefs) {
       if (!state.states.is_here(index(belief.job))) continue;  // it runs elsewhere, if at all
-      if (state[belief.job].phase == JobPhase::running) settle_now(belief.job);
+      if (state[belief.job].clock_runs()) settle_now(belief.job);
       call([this, &belief](auto& effect) {
         if constexpr (requires { effect.believed(*this, belief.job); }) effect.believed(*this, belief.job);
       });
@@ -134,10 +134,14 @@ class Kernel : public SavedStates {
     emit({EventKind::submit, job});
   }
   /// \}
-  /// Policies are yet to be told of the job's new priority.
-  [[nodiscard]] bool is_reprioritized(JobId job) const {
-    return std::any_of(state.events.begin(), state.events.end(),
-                       [job](const Event& event) { return event.kind == EventKind::reprioritize && event.job == job; });
+  /// The jobs of whose new priorities policies are yet to be told, by id.
+  [[nodiscard]] std::vector<JobId> reprioritized() const {
+    std::vector<JobId> jobs;
+    for (const Event& event : state.events) {
+      if (event.kind == EventKind::reprioritize) jobs.push_back(event.job);
+    }
+    std::sort(jobs.begin(), jobs.end());
+    return jobs;
   }
   /// A user gave a job that waits another size.
   void tell_asked(JobId job) {
@@ -356,7 +360,7 @@ class Kernel : public SavedStates {
   /// A running job was given other nodes, which may have another rate.
   GPUSCHED_RARE void move(JobId job) {
     if (state.effects.any())
-      move_under_effects(job);
+      move_under_effects(job, false);
     else
       adapt_rate(job);
     emit({EventKind::move, job});
@@ -662,7 +666,7 @@ class Kernel : public SavedStates {
     state.effects.get<Sizes>().take(job);
     state[job].starting = false;
     const std::uint32_t plan = state[job].generation;
-    move_under_effects(job);
+    move_under_effects(job, true);
     if (state[job].generation == plan) replan(job, {}, state[job].rate);
     emit({EventKind::start, job});
   }
@@ -676,7 +680,8 @@ class Kernel : public SavedStates {
     return waits;
   }
 
-  GPUSCHED_RARE void move_under_effects(JobId job) {
+  // `shrinks`: it keeps some of its nodes, and waits on for what it waited for.
+  GPUSCHED_RARE void move_under_effects(JobId job, bool shrinks) {
     const std::vector<NodeId> before = state.occupancy.active() ? state.occupancy.nodes_of(job) : std::vector<NodeId>{};
     if (state.occupancy.active()) {
       give_up_seats(job);
@@ -692,7 +697,8 @@ class Kernel : public SavedStates {
       }
     });
     adapt_rate(job);
-    if (may_wait && !state.saved.empty()) wait_again(job, waits);  // where nothing costs time, nobody waits
+    if (!may_wait || state.saved.empty()) return;  // where nothing costs time, nobody waits
+    if (!shrinks || waits.us > 0) wait_again(job, waits, shrinks);
   }
 
   GPUSCHED_RARE void end_under_effects(JobId job, EndOfRun why) {

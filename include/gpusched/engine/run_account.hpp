@@ -285,7 +285,7 @@ class RunAccount {
     const Time before = later_by(saved.passed, account.segment_work) - (saved.loading - saved.loading_left);
     for (Time* const left : {&saved.loading_left, &account.extra_left}) {
       const Time part = std::min(work, *left);
-      if (part.us == 0) continue;
+      if (part.us <= 0) continue;
       *left -= part;
       account.overhead_now += held(take(part));
     }

@@ -113,32 +113,33 @@ class SavedStates : public RunAccount {
                           state.options.preemption.rule != CheckpointRule::fixed);
   }
 
-  /// A moved job waits for its new nodes, which counts as loading, and no longer for those that it left. Precondition:
-  /// costs are counted.
-  void wait_again(JobId job, Time waits) {
+  /// A moved job waits for its new nodes, which counts as loading, and no longer for those that it left. `waits_on`: it
+  /// waits for what it waited for, too. Precondition: costs are counted.
+  void wait_again(JobId job, Time waits, bool waits_on) {
     SavedState& saved = state.saved[index(job)];
     if (waits.us == 0 && saved.after_wait == Time::max()) return;
     settle_now(job);
     JobState& run = state[job];
+    Time unserved{};
     if (saved.after_wait != Time::max()) {
-      const Time unserved = std::max(run.remaining - saved.after_wait, Time{});
+      unserved = std::max(run.remaining - saved.after_wait, Time{});
       saved.after_wait = Time::max();
       saved.loading -= unserved;
       saved.loading_left -= unserved;
       run.remaining -= unserved;
     }
-    const Time loading = EngineState::work_done(working_rate(job), waits);
-    if (waits.us > 0) saved.after_wait = run.remaining;
+    const Time loading = std::max(EngineState::work_done(working_rate(job), waits), waits_on ? unserved : Time{});
+    if (loading.us > 0) saved.after_wait = run.remaining;
     saved.loading = later_by(saved.loading, loading);
     saved.loading_left = later_by(saved.loading_left, loading);
     replan(job, loading, run.rate);
   }
 
   /// So much work of the job's present attempt is left, as somebody believes. What is still to be loaded, and the
-  /// checkpoints that the run will write, come besides. Precondition: a running job is settled.
+  /// checkpoints that the run will write, come besides. Precondition: a job whose clock runs is settled.
   void believe_left(JobId job, Time left) {
     JobState& run = state[job];
-    if (run.phase != JobPhase::running) {
+    if (!run.clock_runs()) {  // one that was given another size at this instant may run on
       run.remaining = left;
       return;
     }
@@ -231,13 +232,14 @@ class SavedStates : public RunAccount {
     }
   }
 
-  // What is taken back was perhaps done already, and then was work.
+  // What is taken back was perhaps done already, and then was work; more than that is taken off what is added later.
   static void add_overhead(JobAccount& account, Time change) {
     account.extra_left += change;
     if (account.extra_left >= Time{}) return;
     const HeldTime booked = account.overhead_now;
-    const Time done = std::min(booked.wall, Time{} - std::exchange(account.extra_left, {}));
+    const Time done = std::min(booked.wall, Time{} - account.extra_left);
     if (done.us == 0) return;
+    account.extra_left += done;
     const WideInt gpu = booked.gpu * done.us / booked.wall.us;
     account.overhead_now = {booked.wall - done, booked.gpu - gpu};
     account.at_risk += {done, gpu};
@@ -250,7 +252,9 @@ class SavedStates : public RunAccount {
     const Outages& outages = state.effects.get<Outages>();
     double rate_per_s = 0;
     if (outages.active()) {
-      for (const NodePart& part : parts_of(job)) rate_per_s += outages.rate_per_s(part.node);
+      std::vector<NodeId> nodes;
+      for (const NodePart& part : parts_of(job)) nodes.push_back(part.node);
+      rate_per_s = outages.rate_per_s(nodes);
     }
     if (rate_per_s == 0) return {};
     const Stages& stages = state.effects.get<Stages>();

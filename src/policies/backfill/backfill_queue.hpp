@@ -74,7 +74,11 @@ class BackfillQueue {
   // Takes a job that still waits out of the tree, if there is one.
   void forget(const View& view, JobId job) {
     const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
-    if (many(queue, shape)) lengths_[queue][shape].erase(entry(queue_.waiting().claim(view, job)), view.now());
+    if (!many(queue, shape)) return;
+    // The job's estimate is another one already where it was given another size.
+    LengthTree::Entry kept = entry(queue_.waiting().claim(view, job));
+    kept.length = kept_as_[index(job)];
+    lengths_[queue][shape].erase(kept, view.now());
   }
 
   // Precondition: the job has just joined those that wait.
@@ -82,20 +86,27 @@ class BackfillQueue {
     const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
     if (!many(queue, shape)) return;
     if (lengths_.empty()) lengths_.resize(view.queue_count());
+    kept_as_.resize(view.job_count());
     if (lengths_[queue].empty()) lengths_[queue].assign(view.demand_count(), LengthTree(order()));
     LengthTree& tree = lengths_[queue][shape];
     const KineticTournament& jobs = queue_.waiting().jobs(queue, shape);
     if (tree.size() == 0) {
       fill(tree, jobs, view.now());
     } else if (tree.size() < jobs.size()) {
-      tree.push(entry(queue_.waiting().claim(view, job)), view.now());
+      tree.push(kept_entry(queue_.waiting().claim(view, job)), view.now());
     }
   }
 
-  void fill(LengthTree& tree, const KineticTournament& jobs, Time now) const {
+  LengthTree::Entry kept_entry(const Claim& claim) {
+    const LengthTree::Entry kept = entry(claim);
+    kept_as_[index(claim.job)] = kept.length;
+    return kept;
+  }
+
+  void fill(LengthTree& tree, const KineticTournament& jobs, Time now) {
     std::vector<LengthTree::Entry> entries;
     for (const Claim& claim : jobs.slots()) {
-      if (claim.job != no_job) entries.push_back(entry(claim));
+      if (claim.job != no_job) entries.push_back(kept_entry(claim));
     }
     tree.fill(entries, now);
   }
@@ -114,6 +125,7 @@ class BackfillQueue {
   EstimatedEnds ends_;
   First first_;
   std::vector<std::vector<LengthTree>> lengths_;  // [queue][shape], each empty or of all that wait
+  std::vector<Time> kept_as_;                     // by job: its length in the tree
 };
 
 }  // namespace gpusched

@@ -182,6 +182,22 @@ TEST(EasyBackfill, CorrectsEstimatesThatJobsOutlive) {
   EXPECT_EQ(spans[2], (Span{40, 70}));
 }
 
+// Its prediction is another one at the new size, and it waits among so many that they are kept by length.
+TEST(EasyBackfill, AJobOfManyThatGetsAnotherSizeIsFoundAgain) {
+  std::vector<Row> rows;
+  for (std::int64_t i = 0; i < 80; ++i) rows.push_back({.submit = i, .work = 1000 + i * 37 % 900});
+  JobTable jobs = test::table_of(rows);
+  const std::uint32_t two = jobs.number_of_shape({.tasks = 2, .gpu_milli_per_task = whole_gpu});
+  const JobChanges changes(
+      {{.time = whole_seconds(1100), .job = JobId{79}, .kind = JobChange::Kind::size, .shape = two}}, 80);
+  for (const std::string policy : {"fifo", "saf", "saf{estimate=history}", "f1"}) {
+    auto made = make(policy, "easy", jobs, Cluster::homogeneous(1, 8));
+    ASSERT_TRUE(made);
+    Engine engine(jobs, Cluster::homogeneous(1, 8), {}, {.changes = &changes});
+    EXPECT_TRUE(simulate(engine, *made)) << policy;
+  }
+}
+
 TEST(ConservativeBackfill, DelaysNoReservation) {
   // 4 GPUs. Reservations: job 1 at 10 s, job 2 at 20 s. Job 3 (15 s) would not delay job 1 but job 2 if started at 3 s.
   const JobTable jobs = test::table_of({{.submit = 0, .work = 10, .gpus = 3},

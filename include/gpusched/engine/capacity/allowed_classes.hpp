@@ -22,8 +22,8 @@ class AllowedClasses {
   AllowedClasses() = default;
 
   /// For every (GPU demand, virtual cluster) the classes where such a job may run; behind them, by virtual cluster,
-  /// those of jobs that ask for no device and name none. The last virtual cluster stands for jobs of none, which may
-  /// run anywhere.
+  /// those of jobs that ask for no device, whatever they name. The last virtual cluster stands for jobs of none, which
+  /// may run anywhere.
   AllowedClasses(const Cluster& cluster, const NameTable& specs, const std::vector<NodeClass>& classes)
       : specs_(specs.size()),
         owners_(static_cast<std::uint32_t>(cluster.vcs.size() + 1)),
@@ -46,7 +46,7 @@ class AllowedClasses {
 
   /// Numbers of the classes where a job of `shape` in virtual cluster `vc` may run (owner and GPU type).
   [[nodiscard]] GPUSCHED_HOT const std::vector<std::uint32_t>& of(const Shape& shape, std::uint32_t vc) const {
-    const bool anywhere = devices_differ_ && shape.gpu_spec == 0 && shape.gpu_milli_per_task == 0;
+    const bool anywhere = shape.gpu_milli_per_task == 0;
     return allowed_[(anywhere ? specs_ : std::size_t{shape.gpu_spec}) * owners_ + std::min(vc, owners_ - 1)];
   }
   /// True when the cluster describes its devices, so that a job which names none may not run on all of them.

@@ -256,14 +256,14 @@ class MigCards {
     return number;
   }
 
-  // A bit for each profile that such a job may have: the one that it names, or all with enough memory.
+  // A bit for each profile with enough memory that such a job may have: the one that it names, or all.
   static std::uint8_t profiles_for(const GpuDemand& demand, std::string_view type, const Kind& kind) {
     const std::string_view named = demand.mig_profile(type);
     std::uint8_t allowed = 0;
     for (std::uint32_t p = 0; p < kind.model->profile_count; ++p) {
       const MigProfile& profile = kind.model->profiles()[p];
       const bool enough = kind.memory_mib * profile.memory / kind.model->memory_slices >= demand.memory_mib();
-      if (named.empty() ? enough : named == profile.name) allowed = static_cast<std::uint8_t>(allowed | 1u << p);
+      if (enough && (named.empty() || named == profile.name)) allowed = static_cast<std::uint8_t>(allowed | 1u << p);
     }
     return allowed;
   }

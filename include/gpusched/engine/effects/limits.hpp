@@ -183,10 +183,11 @@ class Limits {
                 [&kernel](JobId a, JobId b) { return kernel.state.queue_place(a) < kernel.state.queue_place(b); });
       flips->erase(std::unique(flips->begin(), flips->end()), flips->end());
     }
+    const std::vector<JobId> reprioritized = leave.empty() ? std::vector<JobId>{} : kernel.reprioritized();
     for (const JobId job : leave) {
       // Policies look for who leaves under the priority that they were told of: a job that has another one since this
       // instant leaves before the next decision.
-      if (kernel.is_reprioritized(job)) {
+      if (std::binary_search(reprioritized.begin(), reprioritized.end(), job)) {
         mark(jobs_[index(job)]);
       } else {
         count_turn(jobs_[index(job)], kernel.state.now);

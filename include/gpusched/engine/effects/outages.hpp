@@ -161,7 +161,7 @@ class Outages {
   /// True while the node does no work although it is in service. Precondition: active().
   [[nodiscard]] bool is_faulty(NodeId node) const { return faults_[index(node)] > 0; }
   /// As NodeFailures::rate_per_s(). Precondition: active().
-  [[nodiscard]] double rate_per_s(NodeId node) const { return failures_->rate_per_s(node); }
+  [[nodiscard]] double rate_per_s(std::span<const NodeId> nodes) const { return failures_->rate_per_s(nodes); }
   /// True when every node is in service, or a sound spare, and does work.
   [[nodiscard]] bool all_work() const { return down_ == ready_ && faulty_ == 0; }
 

@@ -75,7 +75,7 @@ class Sizes {
   template <class Kernel>
   GPUSCHED_RARE void believed(Kernel& kernel, JobId job) {
     const ElasticCurve* const curve = this->curve(*kernel.state.jobs, job);
-    if (curve == nullptr || kernel.state[job].phase != JobPhase::running) return;
+    if (curve == nullptr || !kernel.state[job].clock_runs()) return;
     Size& size = sizes_[index(job)];
     size.phase_left = curve->left_after(size.phase, kernel.state.jobs->work(job));
   }

@@ -89,7 +89,11 @@ class Stages {
     kept->transfer = no_index;
     const std::vector<JobId> waiting = std::exchange(kept->waiting, {});
     make_room(node, now);
-    for (const JobId job : waiting) count_down(kernel, job);
+    for (const JobId job : waiting) {
+      Run& run = runs_[index(job)];
+      if (run.pending - 1 == run.saves.size()) run.fetched = now;
+      count_down(kernel, job);
+    }
   }
 
   template <class Kernel>
@@ -102,6 +106,7 @@ class Stages {
   Time moved(Kernel& kernel, JobId job, const std::vector<NodeId>& before) {
     const bool waited = runs_[index(job)].waits;
     if (kernel.state[job].rate == 0) kernel.settle_now(job);  // perhaps it waits for another reason from now on
+    count_making(runs_[index(job)], kernel.state.now);
     const std::vector<NodeId> after = kernel.state.occupancy.nodes_of(job);
     for (const NodeId node : before) {
       if (std::find(after.begin(), after.end(), node) == after.end()) leave(node, job, kernel.state.now);
@@ -116,10 +121,12 @@ class Stages {
   void end(Kernel& kernel, JobId job, EndOfRun) {
     Run& run = runs_[index(job)];
     const Time now = kernel.state.now;
+    count_making(run, now);
     for (const SharedNetwork::Transfer save : std::exchange(run.saves, {})) network_.cancel(now, save);
     for (const NodeId node : kernel.state.occupancy.nodes_of(job)) leave(node, job, now);
     run.pending = 0;
     run.waits = run.is_saving = false;
+    run.making.clear();
   }
 
   // The node went down and comes back with nothing on it; its runs are over.
@@ -167,8 +174,15 @@ class Stages {
     std::vector<Kept> kept;  // by last start, the latest last
     std::vector<Idle> idle;  // containers, by `until`
   };
+  // A container that a run makes: what of that was left when the run had fetched everything (Run::fetched).
+  struct Making {
+    NodeId node = no_node;
+    Time left{};
+  };
   struct Run {
     StartCounts counts;
+    std::vector<Making> making;  // where containers are kept
+    Time fetched{};              // when it had fetched everything
     std::vector<SharedNetwork::Transfer> saves;
     std::uint32_t pending = 0;  // transfers without which it does not go on
     bool waits = false;         // it stands still until a transfer ends
@@ -180,7 +194,7 @@ class Stages {
   };
   struct Entry {
     Time after{};  // the transfers
-    bool is_cold = false;
+    bool is_cold = false, makes_container = false;
   };
 
   [[nodiscard]] double bytes_of(MilliGpu milli) const {
@@ -245,10 +259,12 @@ class Stages {
       const Entry entry = enter(node, job, kernel.state.now);
       slowest = std::max(slowest, entry.after);
       is_cold = is_cold || entry.is_cold;
+      if (entry.makes_container) run.making.push_back({.node = node, .left = model_->provision});
       enters = true;
     }
     if (enters) ++(is_cold ? run.counts.cold : run.counts.warm);
     run.waits = run.pending > 0;
+    run.fetched = kernel.state.now;  // if they have
     return slowest;
   }
 
@@ -259,11 +275,29 @@ class Stages {
     const std::uint32_t image = model_->image_of(*jobs_, job);
     if (!take_container(node, image)) {
       entry.after = model_->provision;
-      entry.is_cold = model_->keep_alive.us > 0;
+      entry.is_cold = entry.makes_container = model_->keep_alive.us > 0;
     }
     use(at, image, job, now, entry);
     use(at, model_->weights_of(*jobs_, job), job, now, entry);
     return entry;
+  }
+
+  // Containers are made once everything is fetched, whatever else the run waits for.
+  static void count_making(Run& run, Time now) {
+    const bool is_fetching = run.pending > run.saves.size();
+    const Time passed = is_fetching ? Time{} : now - run.fetched;
+    for (Making& making : run.making) making.left = std::max(making.left - passed, Time{});
+    run.fetched = now;
+  }
+  // The run leaves the node. True when there is a container: nobody else gets one that was not made. Precondition: what
+  // is made is counted up to now.
+  static bool takes_leave_of_container(Run& run, NodeId node) {
+    const auto making =
+        std::find_if(run.making.begin(), run.making.end(), [node](const Making& other) { return other.node == node; });
+    if (making == run.making.end()) return true;
+    const bool is_made = making->left == Time{};
+    run.making.erase(making);
+    return is_made;
   }
 
   // Of the idle containers with that image, the one that was used last.
@@ -315,7 +349,7 @@ class Stages {
         --runs_[index(job)].pending;
       }
     }
-    if (model_->keep_alive.us > 0)
+    if (model_->keep_alive.us > 0 && takes_leave_of_container(runs_[index(job)], at))
       node.idle.push_back({model_->image_of(*jobs_, job), later_by(now, model_->keep_alive)});
     make_room(node, now);
   }

@@ -35,7 +35,8 @@ every command; Python's functions and `VectorEnv` call them by the option (`rest
 # What is refused, in the order of the table of conditions.
 REFUSED = (
     ("`--placement count`, or a cluster that is a pool",
-     "`--failures`, `--stages` (also with `checkpoint_gib_per_gpu`), `--power`"),
+     "`--failures`, `--stages` (also with `checkpoint_gib_per_gpu`), `--power`, `--span-speed`, also "
+     "`--span-speed throughputs`, `--communication`"),
     ("`--placement count`", "`mig` or `sharing` of the cluster"),
     ("`--checkpoint-write`",
      "no `--checkpoint-interval` and no `--checkpoint-rule`; `checkpoint_gib_per_gpu` of `--stages`"),
@@ -47,7 +48,7 @@ REFUSED = (
     ("`--reference-type`, `--throughput-fallback`, `--span-speed throughputs`, `--interference throughputs`",
      "no `--throughputs`"),
     ("`--reference-profile`, `--slowdown`", "no `--profile`"),
-    ("`--communication`", "`--span-speed`, also `--span-speed throughputs`; no `links`, so a cluster that is a pool"),
+    ("`--communication`", "`--span-speed`, also `--span-speed throughputs`; no `links`"),
     ("`--reference-span`", "no `--span-speed` and no `--communication`"),
     ("`--placement skew`", "no `--communication`"),
     ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`"),

@@ -75,6 +75,12 @@ Result<void> load_failures(const ConditionOptions& options, const JobTable& jobs
   auto failures = read_failures(options.failures, cluster, jobs.size() == 0 ? Time{} : jobs.trace_begin(), seed);
   if (!failures) return Unexpected{failures.error()};
   conditions.failures = *std::move(failures);
+  const CheckpointRule rule = options.preemption.rule;
+  if (rule != CheckpointRule::fixed && conditions.failures.units().empty()) {
+    return bad_option("failures.checkpoint_rule", "expected failures by a law (mtbf_h) with " +
+                                                      std::string(name_of(checkpoint_rule_names, rule)) +
+                                                      ", not a log of outages alone");
+  }
   return {};
 }
 
@@ -171,6 +177,19 @@ Result<void> load_elastic(const ConditionOptions& options, const JobTable& jobs,
 
 constexpr const char* draws_power = "could draw power";
 
+// Nothing is apart on a pool.
+Result<void> check_spans(const ConditionOptions& options, const Cluster& cluster) {
+  constexpr const char* apart = "gangs could be apart on";
+  Result<void> done;
+  if (!options.speeds.span_speed.empty()) {
+    done = check_nodes("fidelity.span_speed", apart, cluster, options.placement);
+  }
+  if (done && !options.speeds.communication.empty()) {
+    done = check_nodes("fidelity.communication", apart, cluster, options.placement);
+  }
+  return done;
+}
+
 // Without a file, of GPUs alone.
 Result<void> load_power(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
                         RunConditions& conditions) {
@@ -266,6 +285,7 @@ Result<void> check_condition_options(const ConditionOptions& options) {
   if (!on_nodes && !options.failures.empty()) return check_nodes("failures.file", "could fail", {}, options.placement);
   if (!on_nodes && !options.stages.empty()) return check_nodes("stages", "could keep anything", {}, options.placement);
   if (!on_nodes && !options.power.empty()) return check_nodes("power", draws_power, {}, options.placement);
+  if (auto done = check_spans(options, {}); !done) return done;
   if (!options.stages.empty()) return {};  // whether checkpoints are transfers stands in that file
   return check_checkpoints(options, {});
 }
@@ -274,8 +294,13 @@ Result<void> load_speeds_and_power(const ConditionOptions& options, const JobTab
                                    RunConditions& conditions) {
   const auto rule = placement_from_name(options.placement);
   if (auto checked = check_placement(rule.value_or(Placement::consolidate), options.speeds); !checked) return checked;
+  if (auto done = check_spans(options, cluster); !done) return done;
   auto runtime = runtime_of(options.speeds, jobs, cluster, conditions.changes);
   if (!runtime) return Unexpected{runtime.error()};
+  if (rule && *rule == Placement::fastest && options.speeds.profiles.empty() && options.speeds.throughputs.empty()) {
+    runtime->notes.push_back(
+        "--placement fastest: without --profile or --throughputs every GPU type is as fast as the others");
+  }
   conditions.runtime = *std::move(runtime);
   return load_power(options, jobs, cluster, conditions);
 }

@@ -126,7 +126,7 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   auto* show_command = command->add_subcommand("show", "What a cluster holds; exit code 2 if it cannot be read");
   show_command
       ->add_option("cluster", arguments->cluster,
-                   "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS, GPUS, or - for standard input")
+                   "NAME, FILE, NODESxGPUS[:TYPE], RACKSxNODESxGPUS[:TYPE], GPUS, or - for standard input")
       ->required();
   show_command->footer("Example:\n  gpusched cluster show philly\n");
   show_command->callback([arguments, &exit_code] { exit_code = show_cluster(*arguments); });

@@ -20,6 +20,7 @@ enum class RunEnd : std::uint8_t {
   retried,    ///< the attempt ended and the job waits for its next one
   preempted,  ///< a decision stopped it
   killed,     ///< a node of the job went down
+  resized,    ///< its user gave the job another size
   moved,      ///< a decision gave it other nodes: the next run begins at once
 };
 
@@ -51,7 +52,7 @@ class GpuLog {
           break;
         case EventKind::preempt: close(view, event.job, RunEnd::preempted); break;
         case EventKind::retry: close(view, event.job, RunEnd::retried); break;
-        case EventKind::kill: close(view, event.job, RunEnd::killed); break;
+        case EventKind::kill: close(view, event.job, event.node == no_node ? RunEnd::resized : RunEnd::killed); break;
         case EventKind::finish: close(view, event.job, RunEnd::finished); break;
         case EventKind::submit:
         case EventKind::wake:

@@ -35,9 +35,9 @@ FieldTable scenario_fields(Scenario& s) {
       fields,
       {
           {"cluster", "--cluster",
-           "NAME, FILE, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8) or GPUS (600: one pool that only counts), each "
-           "with "
-           "+NODESxGPUS[:TYPE] behind it for more nodes; by default what the trace states",
+           "NAME, FILE, NODESxGPUS[:TYPE] (75x8), RACKSxNODESxGPUS[:TYPE] (10x8x8:H100) or GPUS (600: one pool that "
+           "only "
+           "counts), each with +NODESxGPUS[:TYPE] behind it for more nodes; by default what the trace states",
            &s.cluster},
           common.limits,
           {.path = "policies",

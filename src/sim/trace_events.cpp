@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ const char* name_of(RunEnd how) {
     case RunEnd::retried: return "retried";
     case RunEnd::preempted: return "preempted";
     case RunEnd::killed: return "killed";
+    case RunEnd::resized: return "resized";
     case RunEnd::moved: break;
   }
   return "moved";
@@ -104,7 +106,7 @@ class TraceEventWriter {
       before = level;
       first = false;
     }
-    for (const GpuRun& run : log.runs()) add_run(run);
+    add_runs(log.runs());
     list_.end("\n]}\n");
   }
 
@@ -189,7 +191,7 @@ class TraceEventWriter {
                         json_name(jobs_->users()[jobs_->user(run.job)]) + R"(,"vc":)" +
                         json_name(jobs_->vcs()[jobs_->vc(run.job)]) + R"(,"gpus":)";
     append_decimal(event, gpu_milli, whole_gpu);
-    append_decimal(event += R"(,"job_gpus":)", jobs_->shape(run.job).gpu_milli(), whole_gpu);
+    append_decimal(event += R"(,"job_gpus":)", job_milli_, whole_gpu);
     event += R"(,"run":)" + std::to_string(run.run) + R"(,"attempt":)" + std::to_string(run.attempt) + R"(,"end":")" +
              name_of(run.how) + R"(","status":")";
     event += to_string(jobs_->status(run.job));
@@ -208,6 +210,17 @@ class TraceEventWriter {
     }
   }
 
+  // Those of one run of a job stand together.
+  void add_runs(std::span<const GpuRun> runs) {
+    for (std::size_t at = 0, next = 0; at < runs.size(); at = next) {
+      job_milli_ = 0;
+      for (; next < runs.size() && runs[next].job == runs[at].job && runs[next].run == runs[at].run; ++next) {
+        job_milli_ += runs[next].gpu_milli;
+      }
+      for (const GpuRun& run : runs.subspan(at, next - at)) add_run(run);
+    }
+  }
+
   using Gpu = std::pair<std::uint32_t, int>;  // node, device
   const JobTable* jobs_;
   const Cluster* cluster_;
@@ -216,6 +229,7 @@ class TraceEventWriter {
   std::map<Gpu, Slots> slots_;
   std::map<std::pair<Gpu, std::uint32_t>, std::uint32_t> threads_;
   std::uint32_t thread_count_ = 0;
+  MilliGpu job_milli_ = 0;  // what the job of the present run holds in all
 };
 
 }  // namespace

@@ -125,7 +125,9 @@ std::optional<AddedNodes> added_nodes_of(std::string_view text) {
 }  // namespace
 
 Result<AddedNodes> parse_added_nodes(std::string_view text, const std::string& spec) {
-  if (const auto added = added_nodes_of(text)) return *added;
+  const auto added = added_nodes_of(text);
+  if (added && is_type_name(added->type)) return *added;
+  if (added) return unexpected("cluster '" + spec + "': expected " + type_name_text);
   return unexpected("cluster '" + spec + "': expected NODESxGPUS[:TYPE] behind the plus, as 8x8 or 8x8:H100, not '" +
                     std::string(text) + "'");
 }

@@ -23,6 +23,12 @@ inline constexpr std::int64_t most_cluster_nodes = 10'000'000, most_cluster_gpus
 inline constexpr const char* too_large_text = "at most 10,000,000 nodes and 1,000,000,000 GPUs in all";
 /// \}
 
+/// True when jobs can name a GPU type of that name: GpuDemand takes no part of it for something else.
+constexpr bool is_type_name(std::string_view name) {
+  return name.find_first_of("|@") == std::string_view::npos && !name.starts_with("kind:");
+}
+inline constexpr const char* type_name_text = "a GPU type that jobs can name: without | and @, and not kind: in front";
+
 /// Names numbered by first appearance.
 class Numbers {
  public:
@@ -103,7 +109,11 @@ class ClusterBuilder {
     const std::uint32_t site_number = sites_.of(site);
     const std::uint32_t number = racks_.of(name.empty() ? unnamed_rack_of(site) : name);
     std::vector<std::uint32_t>& rack_sites = cluster_.rack_sites;
-    if (number == rack_sites.size()) rack_sites.push_back(site_number);
+    if (number == rack_sites.size()) {
+      rack_sites.push_back(site_number);
+      if (!name.empty()) cluster_.rack_names.resize(rack_sites.size());
+      if (!name.empty()) cluster_.rack_names.back() = name;
+    }
     return rack_sites[number] == site_number ? number : no_index;
   }
   /// More than one.

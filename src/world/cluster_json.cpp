@@ -189,6 +189,7 @@ void read_node(JsonFields& fields, ClusterBuilder& cluster) {
   fields.require("gpus");
   fields.read("gpus", node.gpus, 0, static_cast<double>(most_gpus_of_a_node));
   const std::string type = read_name(fields, "gpu_type");
+  if (!is_type_name(type)) fields.refuse("gpu_type", type_name_text);
   node.cpu_milli = read_quantity(fields, "cpus", milli_per_core);
   node.memory_mib = read_quantity(fields, "memory_gib", mib_per_gib);
   node.name = read_name(fields, "name");

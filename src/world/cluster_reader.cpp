@@ -193,8 +193,9 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The numbers of GPUS, NODESxGPUS or RACKSxNODESxGPUS; none where the text is something else.
+// The numbers of GPUS, NODESxGPUS[:TYPE] or RACKSxNODESxGPUS[:TYPE]; none where the text is something else.
 std::vector<std::string_view> parts_of_size(std::string_view spec) {
+  spec = spec.substr(0, spec.find(':'));
   std::vector<std::string_view> parts;
   for (std::size_t at = 0; at <= spec.size();) {
     const std::size_t cross = std::min(spec.find('x', at), spec.size());
@@ -205,6 +206,7 @@ std::vector<std::string_view> parts_of_size(std::string_view spec) {
   return is_size ? parts : std::vector<std::string_view>{};
 }
 
+// Of plain GPUs.
 std::optional<Cluster> cluster_of_size(const std::vector<std::string_view>& parts) {
   const auto number = [](std::string_view text, std::int64_t most) {
     const auto value = parse_integer(text);
@@ -223,6 +225,26 @@ std::optional<Cluster> cluster_of_size(const std::vector<std::string_view>& part
   Cluster cluster = Cluster::homogeneous(static_cast<std::uint32_t>(nodes), gpus);
   for (std::uint32_t i = 0; i < nodes; ++i) cluster.nodes[i].rack = i / in_rack;
   return cluster;
+}
+
+Result<Cluster> sized_cluster(const std::string& spec, const std::vector<std::string_view>& parts) {
+  auto cluster = cluster_of_size(parts);
+  if (!cluster) {
+    return unexpected("cluster '" + spec +
+                      "': expected 1 to 10,000,000 nodes of 1 to 1,000,000 GPUs, 1,000,000,000 GPUs in all at most, "
+                      "or a pool of 1 to 10,000,000");
+  }
+  if (parts.size() == 3) cluster->name = spec;
+  const std::size_t colon = spec.find(':');
+  if (colon == std::string::npos) return *std::move(cluster);
+  const std::string type = name_text(std::string_view(spec).substr(colon + 1));
+  if (parts.size() == 1 || type.empty()) {
+    return unexpected("cluster '" + spec + "': expected NODESxGPUS[:TYPE] or RACKSxNODESxGPUS[:TYPE], as 8x8:H100");
+  }
+  if (!is_type_name(type)) return unexpected("cluster '" + spec + "': expected " + type_name_text);
+  cluster->name = spec;
+  cluster->gpu_types = {type};
+  return *std::move(cluster);
 }
 
 }  // namespace
@@ -258,23 +280,17 @@ Result<Cluster> parse_cluster(const std::string& spec) {
   }
   if (spec == "philly") return philly();
   if (spec == "philly-vc") return philly_vc();
-  if (const auto parts = parts_of_size(spec); !parts.empty()) {
-    if (auto cluster = cluster_of_size(parts)) {
-      if (parts.size() == 3) cluster->name = spec;
-      return *std::move(cluster);
-    }
-    return unexpected("cluster '" + spec +
-                      "': expected 1 to 10,000,000 nodes of 1 to 1,000,000 GPUs, 1,000,000,000 GPUs in all at most, "
-                      "or a pool of 1 to 10,000,000");
-  }
   std::error_code ignored;
-  if (std::filesystem::exists(spec, ignored)) return read_cluster(spec);
+  const bool is_file = std::filesystem::exists(spec, ignored);
+  if (const auto parts = parts_of_size(spec); !parts.empty() && !(is_file && spec.find(':') != std::string::npos)) {
+    return sized_cluster(spec, parts);
+  }
+  if (is_file) return read_cluster(spec);
   std::vector<std::string> known;
   for (const BuiltinCluster& cluster : builtin_clusters()) known.push_back(cluster.name);
-  return unexpected(
-      "cluster '" + spec + "' is no known name" + suggest_nearest(spec, known) +
-      ", size or file; expected philly, philly-vc, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8), GPUS (600) or a "
-      "path, each with +NODESxGPUS[:TYPE] behind it for more nodes");
+  return unexpected("cluster '" + spec + "' is no known name" + suggest_nearest(spec, known) +
+                    ", size or file; expected philly, philly-vc, NODESxGPUS[:TYPE] (75x8), RACKSxNODESxGPUS[:TYPE] "
+                    "(10x8x8:H100), GPUS (600) or a path, each with +NODESxGPUS[:TYPE] behind it for more nodes");
 }
 
 Result<Cluster> read_cluster(const std::string& path) {
@@ -283,7 +299,9 @@ Result<Cluster> read_cluster(const std::string& path) {
   return read_cluster(*file, path);
 }
 
-Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
+namespace {
+
+Result<Cluster> read_any_cluster(InputFile& file, const std::string& path) {
   const std::string_view head = file.head();
   const std::size_t start = head.find_first_not_of(" \t\r\n");
   if (looks_like_kubernetes_nodes(head)) {
@@ -331,6 +349,18 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
   if (auto numbers = cluster.check_numbers(path); !numbers) return Unexpected{numbers.error()};
   cluster.cluster().name = name_of_file(path);
   return std::move(cluster.cluster());
+}
+
+}  // namespace
+
+Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
+  auto cluster = read_any_cluster(file, path);
+  if (!cluster) return cluster;
+  const std::vector<std::string>& types = cluster->gpu_types;
+  const auto wrong = std::find_if_not(types.begin(), types.end(), is_type_name);
+  if (wrong == types.end()) return cluster;
+  return Unexpected{
+      Error{.message = std::string("expected ") + type_name_text + ", found '" + *wrong + "'", .file = path}};
 }
 
 }  // namespace gpusched

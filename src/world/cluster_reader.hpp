@@ -13,10 +13,11 @@ namespace gpusched {
 
 class InputFile;
 
-/// What `--cluster` takes: a built-in name, "NODESxGPUS" ("75x8": 75 nodes of 8 GPUs), "RACKSxNODESxGPUS" ("10x8x8":
-/// 10 racks of 8 such nodes), "GPUS" ("600": one pool that only counts), or the path of a file that read_cluster()
-/// reads; behind each may stand "+NODESxGPUS[:TYPE]", once or several times: "lab.json+8x8:H100" (added_nodes.hpp). A
-/// file whose name has a plus is that file. The error names what is known.
+/// What `--cluster` takes: a built-in name, "NODESxGPUS[:TYPE]" ("75x8": 75 nodes of 8 GPUs; "75x8:V100": of that GPU
+/// type), "RACKSxNODESxGPUS[:TYPE]" ("10x8x8": 10 racks of 8 such nodes), "GPUS" ("600": one pool that only counts), or
+/// the path of a file that read_cluster() reads; behind each may stand "+NODESxGPUS[:TYPE]", once or several times:
+/// "lab.json+8x8:H100" (added_nodes.hpp). A file whose name has a plus or a colon is that file. The error names what is
+/// known.
 Result<Cluster> parse_cluster(const std::string& spec);
 
 /// The same text without what is added behind it: the name, size or file.

@@ -328,14 +328,14 @@ class PowerBuilder {
     }
   }
 
-  // Their numbers by `nodes` (names or numbers) and `racks` (numbers); all without either.
+  // Their numbers by `nodes` and `racks` (names or numbers); all without either.
   std::vector<std::uint32_t> read_nodes_of(JsonFields& fields) const {
     std::set<std::uint32_t> members;
     const Json* const racks = fields.read_array("racks");
     const Json* const nodes = fields.read_array("nodes");
     for (std::size_t at = 0; racks != nullptr && at < racks->size(); ++at) {
       if (!add_rack((*racks)[at], members)) {
-        fields.refuse("racks/" + std::to_string(at), "the number of a rack of the cluster");
+        fields.refuse("racks/" + std::to_string(at), "the name or number of a rack of the cluster");
       }
     }
     for (std::size_t at = 0; nodes != nullptr && at < nodes->size(); ++at) {
@@ -365,13 +365,24 @@ class PowerBuilder {
   }
 
   bool add_rack(const Json& rack, std::set<std::uint32_t>& members) const {
+    const auto number = rack_named(rack);
     bool found = false;
-    for (std::uint32_t i = 0; i < cluster_.nodes.size() && rack.is_number_unsigned(); ++i) {
-      if (cluster_.nodes[i].rack != rack.get<std::uint64_t>()) continue;
+    for (std::uint32_t i = 0; i < cluster_.nodes.size() && number; ++i) {
+      if (cluster_.nodes[i].rack != *number) continue;
       members.insert(i);
       found = true;
     }
     return found;
+  }
+
+  // A string is a name alone, were it made of digits.
+  [[nodiscard]] std::optional<std::uint64_t> rack_named(const Json& rack) const {
+    if (rack.is_number_unsigned()) return rack.get<std::uint64_t>();
+    if (!rack.is_string() || rack.get_ref<const std::string&>().empty()) return std::nullopt;
+    const std::vector<std::string>& names = cluster_.rack_names;
+    const auto found = std::find(names.begin(), names.end(), rack.get_ref<const std::string&>());
+    if (found == names.end()) return std::nullopt;
+    return static_cast<std::uint64_t>(found - names.begin());
   }
 
   [[nodiscard]] std::uint32_t node_named(const Json& name) const {

@@ -52,7 +52,7 @@ Result<Cluster> cluster_of(const InputRequest& request, const TraceReport& repor
                                        (request.trace.empty() ? "there is no trace that states it"
                                                               : request.trace + " does not state its machine") +
                                        (by_slurm ? ", nor has " + request.slurm_conf + " lines NodeName" : "") +
-                                       "; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
+                                       "; expected NAME, FILE, NODESxGPUS[:TYPE] (352x8) or GPUS",
                             .field = names.cluster}};
   }
   auto cluster = parse_cluster(text);

@@ -174,6 +174,12 @@ const std::vector<std::pair<std::string, std::string>>& refused() {
       {"a cluster that is a pool", "--failures"},
       {"a cluster that is a pool", "--stages"},
       {"a cluster that is a pool", "checkpoint_gib_per_gpu"},
+      {"--placement count", "--span-speed"},
+      {"--placement count", "--span-speed throughputs"},
+      {"--placement count", "--communication"},
+      {"a cluster that is a pool", "--span-speed"},
+      {"a cluster that is a pool", "--span-speed throughputs"},
+      {"a cluster that is a pool", "--communication"},
       {"--placement count", "mig"},
       {"--placement count", "sharing"},
       {"--checkpoint-write", "checkpoint_gib_per_gpu"},
@@ -185,7 +191,6 @@ const std::vector<std::pair<std::string, std::string>>& refused() {
       {"--throughputs", "--slowdown"},
       {"--communication", "--span-speed"},
       {"--communication", "--span-speed throughputs"},
-      {"--communication", "a cluster that is a pool"},
   };
   return pairs;
 }

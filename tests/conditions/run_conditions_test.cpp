@@ -113,6 +113,22 @@ TEST_F(Conditions, StudiesBringTheirTasksAndNobodyChangesThem) {
   EXPECT_EQ(error_of(options), "trials: expected no --kill-at-limit, which would end trials unheard");
 }
 
+TEST_F(Conditions, WhatDoesNothingIsRefusedOrTold) {
+  EXPECT_EQ(
+      error_of({.speeds = {.span_speed = "nodes=0.5"}}, Cluster::pool(16)),
+      "fidelity.span_speed: expected a cluster of nodes, as 75x8; a pool of GPUs has no nodes that gangs could be "
+      "apart on");
+  const ConditionOptions counted{.placement = "count", .speeds = {.communication = "no such file"}};
+  EXPECT_EQ(error_of(counted),
+            "fidelity.communication: expected another --placement than count, which knows no nodes that gangs could be "
+            "apart on");
+  EXPECT_FALSE(check_condition_options(counted));
+  const auto fastest = load({.placement = "fastest"});
+  ASSERT_TRUE(fastest) << fastest.error().to_string();
+  EXPECT_EQ(fastest->all_notes(), (std::vector<std::string>{"--placement fastest: without --profile or --throughputs "
+                                                            "every GPU type is as fast as the others"}));
+}
+
 TEST_F(Conditions, LimitsNeedRequests) {
   EXPECT_EQ(error_of({.kill_at_limit = true}),
             "kill_at_limit: expected a trace of jobs with a requested run time (estimate_s)");

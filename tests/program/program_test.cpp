@@ -399,7 +399,7 @@ TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
   expect_refused("trace generate --jobs 1e3 --out x", "--jobs: expected a whole number, 0 or more, not '1e3'");
   expect_refused("calibrate --out x --backend cud",
                  "--backend: expected one of cuda|cpu|analytic, not 'cud' (did you mean 'cuda'?)");
-  expect_refused("trace generate --like x --model pai --out x", "exclude each other");
+  expect_refused("trace generate --like x --model pai --out y", "exclude each other");
   expect_refused("replay --policy fifo --cluster 1000000x1000000 --trace " + small_trace(),
                  "1,000,000,000 GPUs in all");
 }
@@ -680,7 +680,9 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one, "nobody to compare: give --policy or --group");
   expect_refused(one + "--policy fifo --against sjf", "--against: sjf is not among the policies and groups");
   expect_refused(one + "--policy fifo --from 0.99", "no window of 200 jobs fits between jobs");
-  expect_refused(one + "--policy fifo --protocol sc20 --group a=sjf", "--protocol sc20: takes one --trace and no");
+  expect_refused("evaluate t.swf --policy fifo --protocol sc20 --group a=sjf",
+                 "--protocol sc20: takes one --trace and no");
+  expect_refused(one + "--policy fifo --protocol sc20", "--protocol: expected a log in a file with sc20");
   expect_refused(one + "--policy rl:/nowhere", "/nowhere/model.json");
   expect_refused(one + "--policy fifo --checkpoint-cost nan",
                  "--checkpoint-cost: expected seconds from 0 to 4.6e12, not 'nan'");
@@ -999,6 +1001,10 @@ TEST_F(Program, RefusesToGenerateNonsense) {
   expect_refused("trace generate --model lublin --like " + small_trace() + " --out " + out, "at least 100 jobs");
   expect_refused("trace generate --model lublin{umed=5} --like x --out " + out, "exclude each other");
   expect_refused("trace generate --load -1 --out " + out, "--load");
+  expect_refused("trace generate --load 1e-8 --out " + out, "--load: expected a trace of at most 1e8 hours");
+  expect_refused("trace generate --out " + out + " --model-out " + out, "name the same file");
+  const std::string log = folder_.write("log.csv", bytes_of(small_trace()));
+  expect_refused("trace generate " + log + " --out " + folder_.path() + "/./log.csv", "is the trace itself");
   expect_refused("trace generate --load nan --out " + out, "--load");
   expect_refused("trace generate --jobs many --out " + out, "--jobs");
   expect_refused("trace generate --cluster 0x8 --out " + out, "cluster");

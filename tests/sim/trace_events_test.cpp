@@ -237,6 +237,19 @@ TEST(TraceEvents, SharesOfAGpuHaveThreadsOfTheirOwnAndTasksWithoutGpusNone) {
   EXPECT_EQ(runs, (std::vector<std::string>{a, a, a, "c 2000000 4000000 0.5 of 0.5"}));
 }
 
+TEST(TraceEvents, ARunEndsByAResizeAndTellsWhatItHolds) {
+  const TempFolder folder;
+  Scenario scenario = small_scenario(folder, "a,0,10,1,1000,u,v,\n");
+  scenario.conditions.changes = folder.write("changes.csv", "time_s,job,change,value\n4,a,gpus,2\n");
+  const json file = json::parse(bytes_of(write_run(folder, scenario, true) + "trace_events.json"));
+  std::multiset<std::string> runs;
+  for (const json& event : file["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    runs.insert(event["args"]["end"].get<std::string>() + " of " + event["args"]["job_gpus"].dump());
+  }
+  EXPECT_EQ(runs, (std::multiset<std::string>{"finished of 2", "finished of 2", "resized of 1"}));
+}
+
 TEST(TraceEvents, NamesAreShownNotObeyed) {
   const TempFolder folder;
   const Scenario scenario =

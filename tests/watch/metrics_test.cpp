@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -315,6 +316,26 @@ TEST(IntervalLog, HasARowForEachNodeOfEachRun) {
   expect(0, 0, 0, 2, 3000);
   expect(2, 1, 2, 5, 4000);
   expect(4, 0, 5, 13, 3000);
+}
+
+TEST(IntervalLog, HasOneRowOfANodeWhoseGrantsAlternate) {
+  struct Spreader {
+    [[nodiscard]] static std::string name() { return "spreader"; }
+    static void decide(const View& view, Decision& decision) {
+      for (const Event& event : view.events()) {
+        if (event.kind != EventKind::submit) continue;
+        EXPECT_EQ(decision.start(event.job, Placement::worst_fit), Verdict::ok);
+      }
+    }
+  };
+  const WatchedRun run({{0, 10, 5}, {20, 3, 1}}, Cluster::homogeneous(2, 4), Spreader{});
+  const auto rows = run.intervals.intervals();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_NE(rows[0].node, rows[1].node);
+  EXPECT_EQ(rows[0].gpu_milli + rows[1].gpu_milli, 5000);
+  EXPECT_EQ(std::max(rows[0].gpu_milli, rows[1].gpu_milli), 3000);
+  for (const std::size_t row : {std::size_t{0}, std::size_t{1}}) EXPECT_EQ(rows[row].end, whole_seconds(10));
+  EXPECT_EQ(rows[2].end, whole_seconds(23));
 }
 
 }  // namespace

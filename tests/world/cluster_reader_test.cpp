@@ -837,6 +837,38 @@ TEST(AddedNodes, AreNodesOfTheSameClusterAndNamedOnlyWhereOthersAre) {
   EXPECT_EQ(cluster_without_added(file + "+2x8:V100+1x8:H100"), file);
 }
 
+TEST(ParseCluster, ASizeMayHaveAGpuType) {
+  const Cluster typed = *parse_cluster("2x4:H100");
+  EXPECT_EQ(typed.name, "2x4:H100");
+  EXPECT_EQ(gpus_by_type(typed), (std::map<std::string, std::int64_t>{{"H100", 8}}));
+  const Cluster racks = *parse_cluster("2x3x8:A100+1x8:H100+1x8:A100");
+  EXPECT_EQ(gpus_by_type(racks), (std::map<std::string, std::int64_t>{{"A100", 56}, {"H100", 8}}));
+  EXPECT_EQ(racks.nodes[3].rack, 1u);
+  EXPECT_EQ(racks.name, "2x3x8:A100+1x8:H100+1x8:A100");
+  for (const char* const spec : {"600:H100", "2x4:", "2x4: "}) {
+    const auto refused = parse_cluster(spec);
+    ASSERT_FALSE(refused) << spec;
+    EXPECT_NE(refused.error().to_string().find("expected NODESxGPUS[:TYPE] or"), std::string::npos) << spec;
+  }
+}
+
+TEST(ReadCluster, TypesThatNoJobCanNameAreRefused) {
+  const TempFolder folder;
+  const auto error_of = [](const std::string& spec) {
+    const auto cluster = parse_cluster(spec);
+    return cluster ? "none" : cluster.error().to_string();
+  };
+  const std::string expected = "expected a GPU type that jobs can name: without | and @, and not kind: in front";
+  for (const std::string type : {"A100|V100", "A100@24GiB", "kind:gpu"}) {
+    const std::string json = folder.write("c.json", R"({"nodes": [{"gpus": 1, "gpu_type": ")" + type + R"("}]})");
+    EXPECT_EQ(error_of(json), json + ": /nodes/0/gpu_type: " + expected + ", not \"" + type + "\"");
+    const std::string list = folder.write("c.csv", "sn,cpu_milli,memory_mib,gpu,model\nn0,1,1,2," + type + "\n");
+    EXPECT_EQ(error_of(list), list + ": " + expected + ", found '" + type + "'");
+    EXPECT_EQ(error_of("2x4:" + type), "cluster '2x4:" + type + "': " + expected);
+    EXPECT_EQ(error_of("2x4+1x4:" + type), "cluster '2x4+1x4:" + type + "': " + expected);
+  }
+}
+
 TEST(AddedNodes, OtherTextsAreRefusedByOneLine) {
   const TempFolder folder;
   const std::string file =

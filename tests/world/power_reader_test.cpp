@@ -13,6 +13,7 @@
 #include "gpusched/policy/simulate.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/orders/fifo.hpp"
+#include "src/world/added_nodes.hpp"
 #include "src/world/cluster_reader.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/files.hpp"
@@ -114,6 +115,22 @@ TEST_F(PowerReader, EveryKeyReachesTheModel) {
                                       folder_.path() + "/x.csv"}));
 }
 
+TEST_F(PowerReader, RacksAreNamedAsTheClusterFileNamesThem) {
+  cluster_ = *cluster_from_json(R"({"nodes": [{"count": 2, "gpus": 2, "rack": "1"}, {"gpus": 2},
+                                              {"count": 2, "gpus": 2, "rack": "row b"}]})",
+                                "lab.json");
+  EXPECT_EQ(cluster_.rack_names, (std::vector<std::string>{"1", "", "row b"}));
+  cluster_ = *add_nodes(cluster_, "+1x2");
+  EXPECT_EQ(cluster_.nodes.back().rack, 3u);
+  const auto power = read(R"({"gpus": {"any": {"idle_w": 50, "full_w": 250}}, "caps": [
+    {"w": 9000, "racks": ["1"]}, {"w": 9000, "racks": [1]}, {"w": 9000, "racks": ["row b", 3]}]})");
+  ASSERT_TRUE(power) << power.error().to_string();
+  ASSERT_EQ(power->model.caps.size(), 3u);
+  EXPECT_EQ(power->model.caps[0].nodes, (std::vector<std::uint32_t>{0, 1})) << "a string is a name";
+  EXPECT_EQ(power->model.caps[1].nodes, (std::vector<std::uint32_t>{2})) << "a number is a number";
+  EXPECT_EQ(power->model.caps[2].nodes, (std::vector<std::uint32_t>{3, 4, 5}));
+}
+
 TEST_F(PowerReader, MistakesAreOneLine) {
   EXPECT_EQ(error_of("[]"), "p.json: expected an object, not []");
   EXPECT_EQ(error_of("{}"), "p.json: /gpus: expected the draw of \"V100\", a GPU type of the cluster, or of \"any\"");
@@ -140,7 +157,9 @@ TEST_F(PowerReader, MistakesAreOneLine) {
   EXPECT_EQ(error_with(R"("caps": [{"w": 400, "nodes": ["n9"]}])"),
             "p.json: /caps/0/nodes/0: expected the name or number of a node of the cluster, not \"n9\"");
   EXPECT_EQ(error_with(R"("caps": [{"w": 400, "racks": [2]}])"),
-            "p.json: /caps/0/racks/0: expected the number of a rack of the cluster, not 2");
+            "p.json: /caps/0/racks/0: expected the name or number of a rack of the cluster, not 2");
+  EXPECT_EQ(error_with(R"("caps": [{"w": 400, "racks": ["1"]}])"),
+            "p.json: /caps/0/racks/0: expected the name or number of a rack of the cluster, not \"1\"");
   EXPECT_EQ(error_with(R"("caps": [{}])"), "p.json: /caps/0/w: is missing");
   EXPECT_EQ(error_with(R"("cap_rule": "fair")"),
             "p.json: /cap_rule: expected one of admit|uniform|priority|efficiency, not \"fair\"");

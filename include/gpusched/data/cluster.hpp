@@ -81,6 +81,9 @@ struct Cluster {
   /// Sets of virtual clusters (indices into `vcs`, rising) that own nodes together: Slurm partitions that overlap.
   std::vector<std::vector<std::uint32_t>> vc_groups = {};
   std::vector<std::uint32_t> rack_sites = {};  ///< the site of each rack, by number (Node::rack); empty: one site
+  /// By number, the names that a cluster file gives racks, each empty where it gives none; may be shorter than there
+  /// are racks. Empty: none has a name.
+  std::vector<std::string> rack_names = {};
   /// The link of each Span; no name and no bandwidth where the cluster has no such level. Empty: not known.
   std::vector<LinkClass> links = {};
   std::vector<LimitRule> limits = {};  ///< what users, accounts, queues and QOS may hold at once

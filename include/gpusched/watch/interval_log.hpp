@@ -2,6 +2,7 @@
 /// IntervalLog: which job ran on which node from when to when.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,7 +23,7 @@ struct Interval {
   Time end = Time::max();  ///< max() while it runs
 };
 
-/// An Observer that keeps every interval, in order of start: 32 bytes per interval and 4 per job.
+/// An Observer that keeps every interval, in order of start, one a node of a run: 32 bytes per interval and 4 per job.
 class IntervalLog {
  public:
   /// Opens and closes intervals by the events of an instant.
@@ -56,6 +57,29 @@ class IntervalLog {
       intervals_.push_back(
           {job, grant.node, grant.tasks * view.shape(job).gpu_milli_per_task, view.now(), Time::max()});
     });
+    merge_nodes(first_row_[index(job)]);
+  }
+
+  // Grants of one node may lie apart in the list. Its row stands in the place of the first of them.
+  void merge_nodes(std::size_t first) {
+    places_.clear();
+    for (std::size_t row = first; row < intervals_.size(); ++row) places_.emplace_back(intervals_[row].node, row);
+    std::sort(places_.begin(), places_.end());
+    bool repeated = false;
+    for (std::size_t i = 1, kept = 0; i < places_.size(); ++i) {
+      if (places_[i].first != places_[kept].first) {
+        kept = i;
+        continue;
+      }
+      Interval& more = intervals_[places_[i].second];
+      intervals_[places_[kept].second].gpu_milli += more.gpu_milli;
+      more.node = no_node;
+      repeated = true;
+    }
+    if (!repeated) return;
+    const auto merged = [](const Interval& row) { return row.node == no_node; };
+    intervals_.erase(std::remove_if(intervals_.begin() + static_cast<std::ptrdiff_t>(first), intervals_.end(), merged),
+                     intervals_.end());
   }
 
   void close(JobId job, Time now) {
@@ -65,7 +89,8 @@ class IntervalLog {
   }
 
   std::vector<Interval> intervals_;
-  std::vector<std::uint32_t> first_row_;  // of each job's present run
+  std::vector<std::uint32_t> first_row_;                // of each job's present run
+  std::vector<std::pair<NodeId, std::size_t>> places_;  // scratch of merge_nodes()
 };
 
 }  // namespace gpusched

@@ -244,7 +244,12 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
       const std::string& type = cluster.gpu_types[machine.gpu_type];
       const auto throughput = throughputs.on(type);
       if (!throughput) return fail(gang + ": " + throughput.error().message);
-      if (*throughput <= 0) return fail(gang + " has no throughput on GPU type " + type + ", which it may use");
+      if (*throughput <= 0) {
+        const bool is_told = row != nullptr && row->contains(type);
+        if (!is_told) return fail(gang + " has no throughput on GPU type " + type + ", which it may use");
+        return fail(gang + " cannot run on GPU type " + type +
+                    " (a throughput of 0), which its jobs may use: name the GPU types that they may use in the trace");
+      }
       const double rate = std::round(*throughput / *base * reference_rate);
       const auto ppm = static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9));
       if (shape.is_share()) {

@@ -187,8 +187,10 @@ TEST(ThroughputTable, DataSheetsFillGaps) {
     return model ? "" : model.error().to_string();
   };
   // A throughput of 0 says that it cannot run there.
-  EXPECT_EQ(error_of(bert, cluster),
-            "t.csv: job family 'bert' on 1 GPU has no throughput on GPU type k80, which it may use");
+  EXPECT_EQ(
+      error_of(bert, cluster),
+      "t.csv: job family 'bert' on 1 GPU cannot run on GPU type k80 (a throughput of 0), which its jobs may use: name "
+      "the GPU types that they may use in the trace");
   cluster.gpu_types[2] = "abacus";
   EXPECT_EQ(
       error_of(jobs, cluster),
@@ -199,8 +201,10 @@ TEST(ThroughputTable, TellsInOneLineWhatAJobLacks) {
   const Cluster cluster = two_types();
   EXPECT_EQ(model_error({{.submit = 0, .work = 1, .family = "mystery"}}, cluster),
             "t.csv: job family 'mystery' on 1 GPU has no throughput");
-  EXPECT_EQ(model_error({{.submit = 0, .work = 1, .gpus = 3, .family = "bert"}}, cluster),
-            "t.csv: job family 'bert' on 3 GPUs has no throughput on GPU type k80, which it may use");
+  EXPECT_EQ(
+      model_error({{.submit = 0, .work = 1, .gpus = 3, .family = "bert"}}, cluster),
+      "t.csv: job family 'bert' on 3 GPUs cannot run on GPU type k80 (a throughput of 0), which its jobs may use: name "
+      "the GPU types that they may use in the trace");
   EXPECT_EQ(model_error({{.submit = 0, .work = 1, .family = "gnn"}}, cluster),
             "t.csv: job family 'gnn' on 1 GPU has no throughput on the reference, GPU type v100");
   EXPECT_EQ(model_error({{.submit = 0, .work = 1, .family = "resnet"}}, Cluster::pool(4)),

@@ -74,8 +74,8 @@ Result<AskedTraining> resumed(const TrainArguments& arguments) {
     return Unexpected{may.error()};
   }
   const auto lasts = [&asked] {
-    const TrainConfig& config = asked.scenario;
-    return config.method == Method::ppo ? config.ppo.iterations : config.search.generations;
+    const TrainConfig& now = asked.scenario;
+    return now.method == Method::ppo ? now.ppo.iterations : now.search.generations;
   };
   const auto before = lasts();
   if (auto set = set_given_fields(train_fields(asked.scenario), arguments.fields); !set) {

@@ -71,10 +71,7 @@ Json node_json(const Cluster& cluster, const Node& node, Levels levels) {
   if (node.memory_mib < unlimited) entry["memory_gib"] = quantity_json(node.memory_mib, mib_per_gib);
   if (node.vc != no_index || node.vc_group != no_index) entry["vc"] = owners_of(cluster, node);
   if (node.island_gpus > 0) entry["island_gpus"] = node.island_gpus;
-  // In a cluster with names those that name no rack stand in one of their site.
-  const bool are_named = node.rack < cluster.rack_names.size();
-  const std::string rack = are_named ? cluster.rack_names[node.rack] : "r" + std::to_string(node.rack);
-  if (levels.racks && !rack.empty()) entry["rack"] = rack;
+  if (levels.racks) entry["rack"] = "r" + std::to_string(node.rack);
   if (node.mig != no_index) entry["mig"] = mig_json(cluster.migs[node.mig], type);
   if (node.sharing == SharingMode::time_slicing) entry["sharing"] = "time-slicing";
   if (levels.sites) entry["site"] = "s" + std::to_string(cluster.site_of(node.rack));

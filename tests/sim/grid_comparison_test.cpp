@@ -50,8 +50,8 @@ TEST(GridComparison, PairsSeedsOfOneSetting) {
   EXPECT_NEAR(sjf.relative->high, -0.05, 1e-9);
   EXPECT_DOUBLE_EQ(sjf.test->p, 2.0 / 64);
   EXPECT_EQ(sjf.test->rank_biserial, -1);
-  EXPECT_DOUBLE_EQ(sjf.p_holm, 2 * 2.0 / 64);        // two tests of this figure, not four
-  EXPECT_EQ(sjf.verdict, "no difference detected");  // as p_holm is above 0.05
+  EXPECT_DOUBLE_EQ(sjf.p_holm, 2 * 2.0 / 64);  // two tests of this figure, not four
+  EXPECT_EQ(sjf.verdict, too_few_seeds);       // six that agree cannot bring p_holm to 0.05
   EXPECT_THAT(grid_comparison_csv(found),
               AllOf(HasSubstr("load 0.8,sjf,false,fifo,false,avg_jct_s,seed,6,1,16.5,20,-0.17500000000000004,"),
                     HasSubstr("load 0.8,srtf,true,fifo,false,avg_jct_s,")));
